@@ -73,13 +73,14 @@ test-matrix: venv machine ## run the core tests on the other Spark versions (SPA
 test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all: more, 15 min; SWEEP=60: so many minutes of all that run queries, from where an earlier sweep ended)
 	PYTHONPATH=jvm-shim $(BIN)/python -m integration.spark_suites$(if $(SWEEP),.sweep --minutes $(SWEEP)) $(SUITES)
 
-lint: venv machine docs ## check style, types, the import rule, the layout of Scala and the docs
+lint: venv machine docs ## check style, types, imports, the layout of Scala, the docs and their words
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/words.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
 	$(BIN)/python .ci/generated_docs.py --check
+	$(BIN)/python .ci/words.py
 
 format: venv machine ## lay out Python and Scala as lint wants it
 	$(BIN)/ruff check --fix $(CODE)

@@ -1,5 +1,5 @@
 // Builds the shim for one line of spark-versions.txt: the first one, or -Dspark=X.Y_SCALA, as in the jar's name.
-// `make jar` calls this for every version and puts the jars where the Python package finds them.
+// `make jar` calls this for every version, and puts the jars where the Python package finds them.
 
 val columns = Seq("spark", "jars", "pyspark", "scala", "java", "py4j", "sources")
 
@@ -11,10 +11,10 @@ val supported = IO
 
 def minor(version: String): String = version.split('.').take(2).mkString(".")
 
-// What there is a jar for: Spark and Scala, as in its name.
+// The versions of Spark and Scala that a jar is for, as in its name.
 def builtFor(of: Map[String, String]): String = s"${minor(of("spark"))}_${minor(of("scala"))}"
 
-// All of them, also for a jar that meets another Spark.
+// All of them, for the message of a jar that meets another Spark.
 val jars = supported.map(builtFor)
 
 val row = sys.props.get("spark") match {
@@ -25,13 +25,13 @@ val row = sys.props.get("spark") match {
       .getOrElse(sys.error(s"Spark $wanted is not in spark-versions.txt: ${jars.mkString(", ")}"))
 }
 
-// The Python package's version is the version of both builds.
+// Both builds have the version of the Python package.
 val projectVersion = "(?m)^__version__ = \"(.+)\"$".r
   .findFirstMatchIn(IO.read(file("python/spark_elastic/version.py")))
   .map(_.group(1))
   .getOrElse(sys.error("python/spark_elastic/version.py has no line __version__ = \"...\""))
 
-// The folder of a PySpark, for a release that is not on Maven Central: jvm-shim/build_jar.py brings it.
+// The jars of a PySpark, for a release that is not on Maven Central: jvm-shim/build_jar.py provides them.
 val sparkJars = Some(row("jars")).filter(_ == "pyspark").map { _ =>
   file(
     sys.props
@@ -67,9 +67,9 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     "-unchecked",
     "-Xlint",
     "-Werror"),
-  // Any Java must be able to load the class that spark.plugins names, and read why it does nothing there.
+  // Any Java must be able to load the class that spark.plugins names, and log why it does nothing there.
   javacOptions ++= Seq("--release", "8", "-encoding", "utf8", "-Xlint:all,-options,-classfile", "-Werror"),
-  // What the shim says of itself in the handshake.
+  // Build properties that the shim reads, for the handshake among others.
   Compile / resourceGenerators += Def.task {
     val properties = (Compile / resourceManaged).value / "spark-elastic.properties"
     val built = Seq(
@@ -80,7 +80,7 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
     IO.writeLines(properties, built.map { case (name, value) => s"$name=$value" })
     Seq(properties)
   },
-  // What the shim has to know of the Spark that it was compiled with: see Linkage.scala, which writes it.
+  // The record of the Spark that the shim was compiled with: see Linkage.scala, which writes it.
   Compile / packageBin / mappings += {
     val record = target.value / "spark-elastic-linkage.txt"
     (Compile / runner).value
@@ -92,6 +92,6 @@ lazy val shim = Project("jvm-shim", file("jvm-shim")).settings(
       .get
     record -> record.getName
   },
-  // A fixed place and name: jvm-shim/build_jar.py takes the jar from here.
+  // A fixed path: jvm-shim/build_jar.py takes the jar from here.
   Compile / packageBin / artifactPath :=
     target.value / s"spark-elastic_${builtFor(row)}-${version.value}.jar")

@@ -1,4 +1,4 @@
-"""The reference of the command line, made from click's own description of it."""
+"""The command line reference, generated from click's own description."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_elastic_tools.cli.main import cli
 
 
 def commands() -> str:
-    """Describe each command: its usage, what it does, its arguments' meaning and its options."""
+    """Describe each command: its usage, its effect, the meaning of its arguments, and its options."""
     context = click.Context(cli, info_name="spark-elastic")
     found = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
     return "\n\n".join(_section(name, command, context) for name, command in found if command is not None)
@@ -33,13 +33,13 @@ def _section(name: str, command: click.Command, group: click.Context) -> str:
 
 
 def _shared() -> frozenset[str]:
-    """Return the names of the options that say where the driver is, which the page describes once."""
+    """Return the names of the options that locate the driver, which the page describes once."""
     command = click.command()(asks_driver(lambda **_: None))
     return frozenset(param.name for param in command.params if param.name is not None)
 
 
 def _help(command: click.Command) -> str:
-    """Return the help of a command, the parts in it that click does not wrap as blocks of text."""
+    """Return the help of a command; the parts that click does not wrap become blocks of text."""
     blocks = inspect.cleandoc(command.help or "").split("\n\n")
     return "\n\n".join(
         "```text\n" + block.removeprefix("\b\n") + "\n```" if block.startswith("\b") else _escaped(block)
@@ -56,5 +56,5 @@ def _row(option: click.Option, context: click.Context) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Keep what looks like markup, such as [default: 20] and <FILE>, from being taken for some."""
+    """Escape what looks like markup, such as [default: 20] and <FILE>."""
     return text.replace("<", "&lt;").replace("[", "\\[").replace("*", "\\*")

@@ -1,4 +1,4 @@
-"""Put what is generated into README.md, ARCHITECTURE.md and docs/, or with --check tell whether it is there.
+"""Update the generated parts of README.md and docs/, or with --check compare them.
 
 usage: python .ci/generated_docs.py [--check]
 """
@@ -23,14 +23,14 @@ from rest_page import operations  # noqa: E402
 from spark_elastic.installation import Spark  # noqa: E402
 from spark_elastic.lacks import LACKS, lacks_of  # noqa: E402
 from spark_elastic.settings import markdown_table  # noqa: E402
-from states_page import reactions_table, states_diagram  # noqa: E402
+from states_page import reactions_table, states_picture, states_table  # noqa: E402
 
 WIDTH = 100
 MOST_SHOWN = 80
 
 
 def versions_table() -> str:
-    """Return the supported versions as a markdown table, the default one first, and what some lack."""
+    """Return the supported versions as a Markdown table, the default one first, and what some lack."""
     found = json.loads((ROOT / "docs" / "spark-versions.json").read_text(encoding="utf-8"))
     rows = ["| Spark | Scala | Java | tested with | lacks |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
@@ -59,11 +59,11 @@ MOST_USED = (
     "savepointDir",
     "adviseOnly",
 )
-"""The settings that the README shows, by the name that the row of the whole table begins with."""
+"""The settings shown in the README, by the name at the start of their row in the complete table."""
 
 
 def most_used_settings() -> str:
-    """Return the table of settings that most users need, with what they are in a few words."""
+    """Return the table of the settings that most users need, with a short description of each."""
     rows = {cells[1].split("`")[1]: cells for cells in map(_cells, markdown_table().splitlines()[2:])}
     chosen = (rows[name] for name in MOST_USED)
     lines = (f"| {name} | {default} | {_gist(what)} |" for _, name, _, default, _, what, _ in chosen)
@@ -71,12 +71,12 @@ def most_used_settings() -> str:
 
 
 def _cells(row: str) -> list[str]:
-    """Return what stands between the bars of a table's row; before the first one is nothing."""
+    """Return the texts between the bars of a table row; the one before the first bar is empty."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
 
 
 def _gist(text: str) -> str:
-    """Return how a text begins: its first sentence, up to a semicolon, or to a colon where that is long."""
+    """Return a text's first sentence, up to a semicolon; if it is long, up to its last colon."""
     first = re.split(r"(?<=[a-z`)])[.;] ", text.removesuffix("."), maxsplit=1)[0]
     return first if len(first) <= MOST_SHOWN else first.rpartition(": ")[0] or first
 
@@ -94,9 +94,9 @@ def _wrapped(text: str, first: str, later: str) -> str:
 
 GENERATED = {
     "README.md": {"settings": most_used_settings, "versions": versions_table},
-    "ARCHITECTURE.md": {"states": states_diagram, "reactions": reactions_table},
     "docs/command-line.md": {"commands": commands},
     "docs/getting-started.md": {"versions": versions_table},
+    "docs/life-of-a-query.md": {"states": states_table, "reactions": reactions_table},
     "docs/migration.md": {"options": options_table},
     "docs/operations.md": {"metrics": metrics_tables},
     "docs/rest.md": {"operations": operations},
@@ -104,13 +104,17 @@ GENERATED = {
 }
 
 
+PICTURES = {"docs/images/states.svg": states_picture}
+
+
 def main() -> int:
-    """Write the files, or return 1 if --check finds one that is not up to date."""
-    return max(bring_up_to_date(ROOT / name, parts) for name, parts in GENERATED.items())
+    """Update the files, or return 1 if --check finds an outdated one."""
+    codes = [bring_up_to_date(ROOT / name, parts) for name, parts in GENERATED.items()]
+    return max(*codes, *(_write(ROOT / name, make()) for name, make in PICTURES.items()))
 
 
 def bring_up_to_date(file: Path, parts: dict[str, Callable[[], str]]) -> int:
-    """Write the generated parts of a file, or compare them."""
+    """Write the generated parts of a file, or compare them with --check."""
     text = file.read_text(encoding="utf-8")
     wanted = text
     for name, make in parts.items():
@@ -121,9 +125,13 @@ def bring_up_to_date(file: Path, parts: dict[str, Callable[[], str]]) -> int:
             print(f"{file.name} has no place for '{name}': add {begin} {end}")
             return 1
         wanted = f"{head}{begin}\n{make().strip()}\n{end}{tail}"
+    return _write(file, wanted)
+
+
+def _write(file: Path, wanted: str) -> int:
     if "--check" not in sys.argv[1:]:
         file.write_text(wanted, encoding="utf-8")
-    elif wanted != text:
+    elif not file.is_file() or wanted != file.read_text(encoding="utf-8"):
         print(f"{file.name} is not up to date, type `make format`")
         return 1
     return 0

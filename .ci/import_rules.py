@@ -1,6 +1,6 @@
 """An import-linter contract: a package may import itself and a list of modules, and nothing else.
 
-The linter's own `forbidden` names what may not be imported, and so lets through whatever is added later.
+The linter's own `forbidden` contract names what may not be imported, so it allows whatever is added later.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class OnlyContract(Contract):
-    """Every module of `package` imports only `package` and `allowed`, and `but_only` what it names.
+    """Every module of `package` imports only `package` and `allowed`, apart from the imports in `but_only`.
 
-    Each of these is ``MODULE -> IMPORTED``.
+    Each of these imports is ``MODULE -> IMPORTED``.
     """
 
     package = fields.StringField()
@@ -20,7 +20,7 @@ class OnlyContract(Contract):
     but_only = fields.ListField(subfield=fields.StringField(), required=False, default=[])
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Return the imports that the contract does not allow."""
+        """Return the result, with the imports that the contract does not allow."""
         package = str(self.package)
         allowed = {str(name) for name in self.allowed}  # type: ignore[attr-defined]
         single = {tuple(str(one).split(" -> ")) for one in self.but_only}  # type: ignore[attr-defined]

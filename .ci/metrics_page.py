@@ -1,4 +1,4 @@
-"""The reference of the metrics, made from those of an application without queries."""
+"""The reference of the metrics, generated from those of an application without queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spark_elastic.settings import Settings
 
 
 def metrics_tables() -> str:
-    """List every metric by the name that Prometheus knows."""
+    """List every metric by its name in Prometheus."""
     empty = View(
         at=0,
         application="",

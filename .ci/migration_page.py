@@ -6,7 +6,7 @@ from spark_elastic.core.keys.flink import OPTIONS, Option
 
 
 def options_table() -> str:
-    """Return Flink's options with the settings of ours that they are, as a markdown table."""
+    """Return a Markdown table of Flink's options and the settings of ours that correspond to them."""
     rows = ["| Flink | spark-elastic | difference |", "|---|---|---|", *map(_row, OPTIONS)]
     return "\n".join(rows)
 

@@ -1,10 +1,10 @@
-"""Build wheel, source distribution and Maven repository, and tell whether they can be released.
+"""Build the wheel, the source distribution and the Maven repository, and check whether they can be released.
 
 usage: .venv/bin/python .ci/release_check.py  (make release-check brings the jars and the extra `release`)
 
-What is built is in dist/, and what is said of it in dist/reports/: checksums, the licences, and the software
-bills of materials (CycloneDX) of what `pip install spark-elastic[cli]` installs and of what the jars in
-dist/maven carry. It needs pip's index.
+The files are built in dist/, with reports on them in dist/reports/: checksums, licences, and software bills
+of materials (CycloneDX) of what `pip install spark-elastic[cli]` installs and of what the jars in dist/maven
+carry. The check needs pip's index.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 MAVEN = DIST / "maven"
 REPORTS = DIST / "reports"
-# For each Spark that the wheel has a jar for: init scripts take it to every node of a cluster that starts.
+# For each Spark that the wheel has a jar for: init scripts copy it to every node of a starting cluster.
 MOST_BYTES = 800 << 10
 # One jar for Maven, with the policy engine in it.
 MOST_BYTES_OF_A_JAR = 2 << 20
-# The last one is what Spark's own packages see of Scala 2.13's library, in the jar for 2.12.
+# The last one is the part of Scala 2.13's library that Spark's own packages use, in the jar for 2.12.
 OURS = ("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/", "org/apache/spark/Scala213")
-# Words of the licences that may be installed beside code under the Apache License 2.0.
+# Words in licences that may be installed beside code under the Apache License 2.0.
 LICENCES = (
     "Apache",
     "MIT",
@@ -45,11 +45,11 @@ LICENCES = (
 
 
 class ReleaseError(Exception):
-    """It cannot be released like this; the text says what was found, and what to do."""
+    """The release has a problem; the text says what was found, and what to do."""
 
 
 def main() -> int:
-    """Run all checks, those after one that fails as well; return 1 if one has failed."""
+    """Run all checks, and continue if one fails, unless it is a build; return 1 if one has failed."""
     failed = 0
     wheel_and_sdist = (built, complete, same_again, small, of_ours, well_formed, accounted_for)
     for check in (*wheel_and_sdist, maven_built, maven_same_again, maven_small, maven_accounted_for):
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def built() -> str:
-    """Build both into dist/."""
+    """Build the wheel and the source distribution into dist/."""
     shutil.rmtree(DIST, ignore_errors=True)
     build(DIST, {})
     REPORTS.mkdir()
@@ -76,14 +76,14 @@ def built() -> str:
 
 
 def complete() -> str:
-    """Check their descriptions, and what is in the wheel."""
+    """Check the packages' descriptions, and the content of the wheel."""
     run("-m", "twine", "check", "--strict", *packages())
     run("-m", "check_wheel_contents", wheel())
     return "twine and check-wheel-contents find nothing to say"
 
 
 def same_again() -> str:
-    """Build both once more, elsewhere and under other circumstances: the bytes are the same."""
+    """Check that a second build, elsewhere and under other conditions, has the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
         build(Path(folder), {"TZ": "Pacific/Kiritimati", "LC_ALL": "C", "PYTHONHASHSEED": "7"})
         compare(checksums(packages()), checksums(Path(folder).glob("spark_elastic-*")))
@@ -96,12 +96,12 @@ def small() -> str:
 
 
 def of_ours() -> str:
-    """Check that the jars have nothing of anybody else's: the bill of materials does not look into them."""
+    """Check that the jars contain no foreign classes, since the bill of materials does not look into them."""
     return check_jars(wheel())
 
 
 def well_formed() -> str:
-    """Install the wheel as users do, and write the bill of materials of what is there then."""
+    """Install the wheel as users do, and write the bill of materials of the result."""
     bill = REPORTS / "sbom.cdx.json"
     cyclonedx = ("-m", "cyclonedx_py", "environment", "--pyproject", ROOT / "pyproject.toml")
     form = ("--mc-type", "library", "--output-reproducible", "--validate", "--output-format", "JSON")
@@ -111,7 +111,7 @@ def well_formed() -> str:
 
 
 def accounted_for() -> str:
-    """Write the licences of all of it, and check them."""
+    """Write the licences of all installed packages, and check them."""
     options = ("--from=mixed", "--with-urls", "--order=name", "--format=json")
     text = installed(lambda python: run("-m", "piplicenses", f"--python={python}", *options))
     found = json.loads(text)
@@ -129,7 +129,7 @@ def maven_built() -> str:
 
 
 def maven_same_again() -> str:
-    """Build it once more, elsewhere and under other circumstances: the bytes are the same."""
+    """Check that a second build, elsewhere and under other conditions, has the same bytes."""
     with tempfile.TemporaryDirectory() as folder:
         write_maven(Path(folder), {"TZ": "Pacific/Kiritimati", "LC_ALL": "C", "PYTHONHASHSEED": "7"})
         compare(checksums(files_of(MAVEN)), checksums(files_of(Path(folder))))
@@ -144,7 +144,7 @@ def maven_small() -> str:
 
 
 def maven_accounted_for() -> str:
-    """Write the bill of materials of what the jars carry, and check that there is a licence for all of it."""
+    """Write the bill of materials of what the jars carry, and check that all of it has a licence."""
     bill = REPORTS / "sbom-maven.cdx.json"
     cyclonedx = ("-m", "cyclonedx_py", "requirements", "--pyproject", ROOT / "pyproject.toml")
     form = ("--mc-type", "library", "--output-reproducible", "--validate", "--output-format", "JSON")
@@ -159,11 +159,11 @@ def maven_accounted_for() -> str:
 
 
 def check_carried(jar: Path, pinned: Mapping[str, str]) -> None:
-    """Raise ReleaseError unless a jar has exactly the pinned packages, with licences that go with ours."""
+    """Raise ReleaseError unless a jar has exactly the pinned packages, with licences compatible with ours."""
     with zipfile.ZipFile(jar) as archive:
         names = archive.namelist()
         notice = archive.read("META-INF/NOTICE").decode()
-    # As engine.notice writes them: two blanks, then what it is, its licence and its address.
+    # As written by engine.notice: two blanks, then name and version, licence and address.
     rows = [line.strip().split(", ") for line in notice.splitlines() if line.startswith("  ")]
     found = [{"Name": what.split()[0], "Version": what.split()[1], "License": lic} for what, lic, _ in rows]
     check_licences(found)
@@ -177,7 +177,7 @@ def check_carried(jar: Path, pinned: Mapping[str, str]) -> None:
 
 
 def write_maven(folder: Path, environment: Mapping[str, str]) -> str:
-    """Write a Maven repository into a folder; return what is said of it. Raises ReleaseError."""
+    """Write a Maven repository into a folder; return the output of that. Raises ReleaseError."""
     return run(ROOT / "jvm-shim" / "maven_repository.py", folder, environment=environment)
 
 
@@ -192,14 +192,14 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def check_size(name: str, size: int, most: int) -> str:
-    """Return the size as a sentence. Raises ReleaseError if it is too large."""
+    """Return a sentence with the size. Raises ReleaseError if it is too large."""
     if size > most:
         raise ReleaseError(f"{name} has {size:,} bytes, at most {most:,} are wanted: look for what is in it")
     return f"{name} has {size:,} of {most:,} bytes"
 
 
 def check_jars(wheel: Path) -> str:
-    """Return how many jars a wheel has. Raises ReleaseError for one with classes that are not ours."""
+    """Return a sentence with the number of jars in a wheel. Raises ReleaseError for foreign classes."""
     with zipfile.ZipFile(wheel) as archive:
         jars = jars_in(wheel)
         for jar in jars:
@@ -220,7 +220,7 @@ def jars_in(wheel: Path) -> list[str]:
 
 
 def check_licences(found: Sequence[Mapping[str, str]]) -> str:
-    """Return how many packages there are. Raises ReleaseError if the licence of one is not among LICENCES."""
+    """Return a sentence with the number of packages. Raises ReleaseError for a licence not in LICENCES."""
     others = [one for one in found if not any(word in one["License"] for word in LICENCES)]
     if others:
         named = ", ".join(f"{one['Name']} {one['Version']} ({one['License']})" for one in others)
@@ -238,7 +238,7 @@ def compare(first: Mapping[str, str], second: Mapping[str, str]) -> None:
 
 
 def build(folder: Path, environment: Mapping[str, str]) -> None:
-    """Build both into a folder. Raises ReleaseError, such as for a jar that is missing."""
+    """Build both into a folder. Raises ReleaseError, for example if a jar is missing."""
     stamp = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -260,12 +260,12 @@ def wheel() -> Path:
 
 
 def checksums(paths: Iterable[Path]) -> dict[str, str]:
-    """Return the SHA-256 checksum of each file by its name."""
+    """Return the SHA-256 checksum of each file, by name."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)}
 
 
 def installed(ask: Callable[[Path], str]) -> str:
-    """Return what is found out of a Python into which the wheel, and nothing else, was installed."""
+    """Return what `ask` finds in a Python where only the wheel and its dependencies are installed."""
     with tempfile.TemporaryDirectory() as folder:
         run("-m", "venv", "--without-pip", folder)
         python = Path(folder) / "bin" / "python"
@@ -274,7 +274,7 @@ def installed(ask: Callable[[Path], str]) -> str:
 
 
 def run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run this Python and return what it prints. Raises ReleaseError with what it has said if it fails."""
+    """Run this Python and return its output. Raises ReleaseError with the output if it fails."""
     command = [sys.executable, *map(str, arguments)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **(environment or {})}, capture_output=True, text=True

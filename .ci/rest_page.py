@@ -1,4 +1,4 @@
-"""The reference of the REST API, made from the OpenAPI description that the driver serves."""
+"""The reference of the REST API, generated from the OpenAPI description that the driver serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 
 def operations() -> str:
-    """Describe each operation and the parameters, bodies and refusals that it has; then each schema."""
+    """Describe each operation with its parameters, bodies and refusals, then each schema."""
     described = document()
     paths: Json = described["paths"]
     rows = [
@@ -90,7 +90,7 @@ def _schema(name: str, schema: Json) -> str:
 
 
 def _rows(prefix: str, schema: Json) -> Iterator[str]:
-    """Describe each member of an object, and those of the objects in it."""
+    """Describe each member of an object, and the members of objects in it."""
     members: Json = schema.get("properties", {})
     for member, of in members.items():
         optional = "" if member in schema.get("required", ()) else "Optional. "
@@ -106,7 +106,7 @@ def _rows(prefix: str, schema: Json) -> Iterator[str]:
 
 
 def _inner(schema: Json, of: str | None = None) -> Json:
-    """Return a schema without null, or what a list of it has in it."""
+    """Return a schema without null, or the schema of a list's items."""
     if of is not None:
         inner: Json = schema.get(of, schema)
         return inner

@@ -2,8 +2,8 @@
 
 usage: .venv/bin/python .ci/sign_release.py KEY  (make sign KEY=...)
 
-KEY is whatever `gpg --local-user` takes: a fingerprint, or an address. The checksums of wheel and source
-distribution get one signature, each file for Maven Central its own, as it demands.
+KEY is anything that `gpg --local-user` accepts: a fingerprint, or an address. The checksums of the wheel and
+the source distribution get one signature. Each file for Maven Central gets its own, as it demands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIGNED = (".pom", ".jar")
 
 
 def main(key: str) -> int:
-    """Sign all of it; return 1 if that fails."""
+    """Sign everything; return 1 if that fails."""
     try:
         signatures = sign(DIST, key)
     except ReleaseError as error:
@@ -29,7 +29,7 @@ def main(key: str) -> int:
 
 
 def sign(dist: Path, key: str) -> list[Path]:
-    """Write a signature beside each file that gets one, and return them. Raises ReleaseError."""
+    """Write a signature beside each file that needs one, and return the signatures. Raises ReleaseError."""
     files = sorted(path for path in (dist / "maven").rglob("*") if path.suffix in SIGNED)
     sums = dist / "reports" / "SHA256SUMS"
     if not sums.is_file() or not files:

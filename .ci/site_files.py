@@ -1,6 +1,6 @@
-"""A hook of MkDocs: files outside of docs/ that a page links to are part of the site, under project/.
+"""A hook of MkDocs: files outside docs/ that a page links to become part of the site, under project/.
 
-So a link is written once, relative to its file, and holds both in a checkout and on the site.
+So a link is written once, relative to its file, and works both in a checkout and on the site.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LINK = re.compile(r"(?<=\]\()([^)#:\s]+)(?=[)#])")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add every file that a page links to, and what those link to."""
+    """Add every file that a page links to, and the files linked to by those."""
     new = [page.src_uri for page in files.documentation_pages()]
     while new:
         uri = new.pop()
@@ -31,7 +31,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links to such files, and those from them, lead to their place on the site."""
+    """Rewrite links to such files, and links from them, to their place on the site."""
     uri: str = page.file.src_uri
 
     def moved(link: re.Match[str]) -> str:
@@ -41,7 +41,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         elif (ROOT / target).is_file():
             target = f"{_PLACE}/{target}"
         else:
-            return link[0]  # MkDocs says what is wrong with it
+            return link[0]  # MkDocs reports the problem
         return posixpath.relpath(target, posixpath.dirname(uri) or ".")
 
     return _LINK.sub(moved, markdown)
@@ -58,7 +58,7 @@ def _source(uri: str) -> Path:
 
 
 def _target(uri: str, link: str) -> str:
-    """Return where a link of a page leads, relative to the checkout."""
+    """Return the target of a link in a page, relative to the checkout."""
     return posixpath.normpath(
         posixpath.join(posixpath.dirname(_source(uri).relative_to(ROOT).as_posix()), link)
     )

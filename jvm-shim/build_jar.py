@@ -2,9 +2,9 @@
 
 usage: .venv/bin/python jvm-shim/build_jar.py [--all]
 
-`make jar` builds the one for the Spark that is installed beside this Python, `make jars` those for all
-supported versions. A jar whose sources have not changed since it was built is left alone, and one that was
-built from the same sources in another checkout is taken from the cache of downloads.
+`make jar` builds the jar for the Spark installed beside this Python, `make jars` those for all supported
+versions. A jar with unchanged sources is not built again. If another checkout has built it from the same
+sources, it is taken from the download cache.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from spark_versions import SparkVersion, supported
 CHECKOUT = Path(__file__).parent.parent
 JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
 SOURCES = CHECKOUT / "jvm-shim" / "src" / "main"
-# So many builds of each jar are kept in the cache, 2 MB each.
+# Number of builds of each jar that are kept in the cache, 2 MB each.
 KEPT = 8
 
 
 class NotListedError(LookupError):
-    """The installed Spark is none of spark-versions.txt; the message names it."""
+    """The installed Spark is not in spark-versions.txt; the message names it."""
 
 
 def project_version() -> str:
-    """Return the one version number, from the Python package."""
+    """Return the single version number, from the Python package."""
     text = (CHECKOUT / "python" / "spark_elastic" / "version.py").read_text(encoding="utf-8")
     found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
     if found is None:
@@ -45,12 +45,12 @@ def project_version() -> str:
 
 
 def source_folders(row: SparkVersion) -> tuple[str, ...]:
-    """Return the folders of sources that the jar for this Spark is made from."""
+    """Return the source folders of the jar for this Spark."""
     return ("java", "resources", "scala", *row.sources)
 
 
 def fingerprint(row: SparkVersion, version: str) -> str:
-    """Return a hash of all that the jar for this Spark is made from."""
+    """Return a hash of everything that the jar for this Spark is made from."""
     digest = hashlib.sha256(f"{row} {version}\n".encode())
     build = [CHECKOUT / "build.sbt", *(CHECKOUT / "project").glob("*.*")]
     sources = [path for name in source_folders(row) for path in (SOURCES / name).rglob("*")]
@@ -62,7 +62,7 @@ def fingerprint(row: SparkVersion, version: str) -> str:
 
 
 def installed_row() -> SparkVersion:
-    """Return the row of the PySpark beside this Python; raises NotListedError if the list has none for it."""
+    """Return the row of the PySpark beside this Python. Raises NotListedError if the list has none for it."""
     spark = installed_pyspark()
     for row in supported():
         if spark is not None and (spark.minor, spark.scala) == (row.minor, row.scala_binary):
@@ -71,14 +71,14 @@ def installed_row() -> SparkVersion:
 
 
 def build(row: SparkVersion, version: str) -> Path:
-    """Return the jar for one Spark version, compiled if its sources have changed."""
+    """Return the jar for one Spark version, and compile it if its sources have changed."""
     jar = JARS / row.jar_name(version)
     stamp = _built(jar, row).with_suffix(".sha256")
     current = fingerprint(row, version)
     if jar.is_file() and stamp.is_file() and stamp.read_text() == current:
         return jar
     JARS.mkdir(exist_ok=True)
-    # Written beside and renamed: a running application never maps half a jar.
+    # Written beside the jar and renamed, so that a running application never maps half a jar.
     part = jar.with_suffix(".part")
     with locked(f"jar-{row.built_for}") as cache:
         kept = cache / "jars" / jar.stem / f"{current}.jar"
@@ -95,7 +95,7 @@ def build(row: SparkVersion, version: str) -> Path:
 
 
 def _built(jar: Path, row: SparkVersion) -> Path:
-    """Return where sbt puts this jar."""
+    """Return where sbt writes this jar."""
     return CHECKOUT / "jvm-shim" / "target" / f"spark-{row.built_for}" / jar.name
 
 
@@ -113,7 +113,7 @@ def _compile(row: SparkVersion, jar: Path, to: Path) -> None:
 
 
 def _keep(jar: Path, as_file: Path) -> None:
-    """Copy a jar into the cache, and remove the oldest ones there beyond KEPT."""
+    """Copy a jar into the cache, and remove the oldest ones beyond KEPT."""
     as_file.parent.mkdir(parents=True, exist_ok=True)
     part = as_file.with_suffix(".part")
     shutil.copyfile(jar, part)
@@ -124,9 +124,9 @@ def _keep(jar: Path, as_file: Path) -> None:
 
 
 def _store(jar: Path, to: Path) -> None:
-    """Copy a jar with its files as they are: the wheel compresses all jars better than each is by itself.
+    """Copy a jar uncompressed, because the wheel compresses all jars together better than each on its own.
 
-    Every file has the same time, so that the same sources make the same bytes.
+    All files get the same time, so that the same sources result in the same bytes.
     """
     with zipfile.ZipFile(jar) as compressed, zipfile.ZipFile(to, "w", zipfile.ZIP_STORED) as stored:
         for file in compressed.infolist():
@@ -136,7 +136,7 @@ def _store(jar: Path, to: Path) -> None:
 
 
 def main() -> None:
-    """Build what is asked for, and remove jars that are no longer built."""
+    """Build the requested jars, and remove jars that are no longer built."""
     version = project_version()
     rows = supported()
     if "--all" not in sys.argv[1:]:

@@ -1,7 +1,7 @@
-"""The policy engine as the jars of the Maven repository carry it: our package, and what it needs, pinned.
+"""The policy engine as the jars of the Maven repository carry it: our package and its pinned dependencies.
 
-All of it is pure Python below one folder of the jar, from which Python imports without unpacking. Of ours it
-is the package `spark_elastic`: what people run beside the engine are packages of their own.
+All of it is pure Python below one folder of the jar, from which Python imports it without unpacking. Of our
+own code it is only the package `spark_elastic`: the tools to run beside the engine are separate packages.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from spark_elastic_tools.maven import FetchError, locked
 
 CHECKOUT = Path(__file__).parent.parent
 REQUIREMENTS = Path(__file__).parent / "engine-requirements.txt"
-#: The folder in the jar, as `__main__.py` there knows it as well.
+#: The folder in the jar, which `__main__.py` there knows as well.
 FOLDER = "policy-engine"
-# Of others: tests and tools that come with them.
+# Tests and tools that come with third-party packages.
 _NOT_NEEDED = ("falcon/bench/", "falcon/cmd/", "falcon/testing/", "py4j/tests/")
-# What a wheel says of itself that somebody may want to know: who made it, and its licence.
+# The metadata of a wheel that readers may need: who made it, and its licence.
 _SAYS = re.compile(r"[^/]+\.dist-info/(METADATA|LICEN[CS]E.*|NOTICE.*|COPYING.*|licenses/.+)")
-# The oldest Python that the engine runs on, and a platform for the one package that has no pure wheel.
+# The oldest Python that the engine supports, and a platform for the one package without a pure wheel.
 _FOR = ("--python-version", "3.10", "--implementation", "cp", "--platform", "manylinux2014_x86_64")
 
 
 @frozen
 class Package:
-    """A package that is carried along."""
+    """A package included in the jar."""
 
     name: str
     version: str
@@ -44,9 +44,9 @@ class Package:
 
 
 def download() -> list[Path]:
-    """Return the wheels of engine-requirements.txt, fetched from pip's index if they are not there yet.
+    """Return the wheels of engine-requirements.txt, fetched from pip's index if they are not cached.
 
-    Raises FetchError if one cannot be had, or has another hash.
+    Raises FetchError if one cannot be fetched, or has another hash.
     """
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:16]
     with locked("engine") as cache:
@@ -90,12 +90,12 @@ def _ours(python: Path) -> dict[str, bytes]:
 def _is_needed(name: str) -> bool:
     if ".data/" in name or name.startswith(_NOT_NEEDED):
         return False
-    # A compiled part would fit one Python of one platform, and none can be loaded from a jar.
+    # A compiled module would fit only one Python on one platform, and none can be loaded from a jar.
     return name.endswith(".py") or _SAYS.fullmatch(name) is not None
 
 
 def packages(wheels: Iterable[Path]) -> list[Package]:
-    """Return what the wheels say of themselves, by name."""
+    """Return the packages as described by the wheels, sorted by name."""
     found = [_package(wheel) for wheel in wheels]
     return sorted(found, key=lambda package: package.name.lower())
 
@@ -120,7 +120,7 @@ def _where(said: Message) -> str:
 
 
 def notice(carried: Iterable[Package]) -> str:
-    """Return what the jar says of the packages of others in it."""
+    """Return the notice in the jar about the third-party packages in it."""
     rows = [f"  {one.name} {one.version}, {one.licence}, {one.where}" for one in carried]
     return "\n".join(
         [

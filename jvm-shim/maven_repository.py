@@ -1,10 +1,10 @@
-"""Write a Maven repository with the jar of every supported Spark, which `spark-submit --packages` can use.
+"""Write a Maven repository with the jar for every supported Spark, for `spark-submit --packages`.
 
 usage: .venv/bin/python jvm-shim/maven_repository.py [FOLDER]   (dist/maven if none is named)
 
-Each jar carries the policy engine (engine.py), so nothing else has to be installed. Beside it are its
-description, its sources, the documentation, and their checksums, as Maven Central wants them. The same
-sources make the same bytes.
+Each jar carries the policy engine (engine.py), so nothing else has to be installed. As Maven Central
+requires, its description, its sources, the documentation and their checksums are beside it. The same sources
+result in the same bytes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from build_jar import CHECKOUT, SOURCES, build, project_version, source_folders
 from spark_elastic_tools.maven import FetchError, NoJavaError
 from spark_versions import SparkVersion, supported
 
-# What Maven Central refuses a description without.
+# Elements without which Maven Central refuses a description.
 WANTED = ("name", "description", "url", "licenses", "developers", "scm")
 _LICENCES = {"Apache-2.0": ("Apache License, Version 2.0", "https://www.apache.org/licenses/LICENSE-2.0.txt")}
-# The first two are what Maven Central demands; the others are those that a person can trust.
+# Maven Central demands the first two; the last two are the ones to trust.
 _CHECKSUMS = ("md5", "sha1", "sha256", "sha512")
 _POM = "http://maven.apache.org/POM/4.0.0"
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -38,7 +38,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 @frozen
 class About:
-    """What the Python package says of itself; None: nothing."""
+    """What the metadata of the Python package says; None for a field without a value."""
 
     summary: str
     licence: str
@@ -47,7 +47,7 @@ class About:
 
     @classmethod
     def installed(cls) -> About:
-        """Return what is said by the package that is installed."""
+        """Return the metadata of the installed package."""
         said = metadata.metadata("spark-elastic")
         urls = dict(text.split(", ", 1) for text in said.get_all("Project-URL") or [])
         authors = [*(said.get_all("Author") or []), *(said.get_all("Author-email") or [])]
@@ -60,7 +60,7 @@ class About:
 
 
 def group() -> str:
-    """Return the group of the artefacts, from build.sbt."""
+    """Return the group id of the artefacts, from build.sbt."""
     text = (CHECKOUT / "build.sbt").read_text(encoding="utf-8")
     found = re.search(r'^\s*organization := "(.+)",$', text, re.MULTILINE)
     if found is None:
@@ -104,7 +104,7 @@ def _artefact(
 
 
 def pack(jar: Path, files: Mapping[str, bytes]) -> None:
-    """Write a jar with these files in their order, all of the same time."""
+    """Write a jar with these files in their order, all with the same time."""
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, content in files.items():
             file = zipfile.ZipInfo(name, date_time=_DATE)
@@ -124,7 +124,7 @@ def _sources(row: SparkVersion) -> dict[str, bytes]:
 
 
 def _documentation() -> dict[str, bytes]:
-    """Return the pages of docs: what can be used is settings and requests, and no class of the jar."""
+    """Return the pages of docs: the public interface is settings and requests, not classes of the jar."""
     pages = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
     return {page.relative_to(CHECKOUT).as_posix(): page.read_bytes() for page in pages}
 
@@ -132,8 +132,8 @@ def _documentation() -> dict[str, bytes]:
 def pom(row: SparkVersion, version: str, about: About) -> bytes:
     """Return the description of an artefact.
 
-    It has no dependencies: Spark is there, and the rest is in the jar. Addresses and developers are left out
-    where the Python package names none.
+    It has no dependencies: Spark is provided, and the rest is in the jar. Addresses and developers are left
+    out if the Python package names none.
     """
     project = ElementTree.Element(
         "project",
@@ -168,13 +168,13 @@ def _add(element: ElementTree.Element, **children: str) -> None:
 
 
 def missing(description: bytes) -> list[str]:
-    """Return what Maven Central wants of a description, and this one has not."""
+    """Return the elements that Maven Central requires, and that this description lacks."""
     project = ElementTree.fromstring(description)
     return [name for name in WANTED if project.find(f"{{{_POM}}}{name}") is None]
 
 
 def main() -> None:
-    """Write the repository and say how to use it."""
+    """Write the repository and print how to use it."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else CHECKOUT / "dist" / "maven"
     version = project_version()
     jars = write(folder, supported(), version)

@@ -1,4 +1,4 @@
-"""The jars of a PySpark: those of Spark itself, also of a release that Maven Central does not have."""
+"""The jars of a PySpark: those of Spark itself, even of a release that Maven Central does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_elastic_tools.maven import cache_dir
 
 
 def jars_of_pyspark(version: str) -> Path:
-    """Return the folder of the jars: of the PySpark beside this Python, or of one that is fetched once.
+    """Return the folder of the jars, from the PySpark beside this Python, or from one that is fetched once.
 
     Raises CalledProcessError if pip cannot fetch it.
     """
@@ -37,7 +37,7 @@ def jars_of_pyspark(version: str) -> Path:
 
 
 def _unpack(archive: Path, to: Path) -> None:
-    """Take the jars out of a source distribution."""
+    """Extract the jars from a source distribution."""
     to.mkdir()
     with tarfile.open(archive) as packed:
         for member in packed:

@@ -1,4 +1,4 @@
-"""Run sbt: the one on PATH, else its launcher fetched from Maven Central."""
+"""Run sbt: the one on PATH, or else its launcher, fetched from Maven Central."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from spark_elastic_tools.maven import FetchError, cache_dir, fetch, find_java
 LAUNCHER = "org.scala-sbt:sbt-launch:1.12.0"
 LAUNCHER_SHA256 = "a4f78ef1afcf69bbbd0ddc69caf8bcaa04e643d526712d654417b232248932fb"
 
-# Nothing of sbt's may outlive the build, and no command may wait for a person.
+# No process of sbt may outlive the build, and no command may wait for input.
 BATCH = ["-Dsbt.server.autostart=false", "-Dsbt.supershell=false", "-Dsbt.color=false", "-Dsbt.ci=true"]
 
 
 def run_sbt(checkout: Path, properties: dict[str, str], *commands: str) -> None:
-    """Run sbt commands in a checkout; raise CalledProcessError if one fails."""
+    """Run sbt commands in a checkout. Raises CalledProcessError if one fails."""
     options = [*BATCH, *(f"-D{name}={value}" for name, value in properties.items())]
     installed = shutil.which("sbt")
     command = [installed, *options] if installed else [*_launcher(), *options]

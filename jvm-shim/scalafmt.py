@@ -1,4 +1,4 @@
-"""Check the layout of the Scala sources, or with --write correct it."""
+"""Check the layout of the Scala sources, or correct it with --write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIG = CHECKOUT / ".scalafmt.conf"
 
 
 def main(write: bool) -> int:
-    """Run scalafmt over every Scala file; return its exit code, 0 if all is well."""
+    """Run scalafmt over every Scala file; return its exit code, 0 if the layout is correct."""
     found = re.search(r"^version = (\S+)$", CONFIG.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
         raise ValueError(f"{CONFIG} has no line version = ...")
@@ -23,7 +23,7 @@ def main(write: bool) -> int:
     files = [str(path) for path in [CHECKOUT / "build.sbt", *sources]]
     command = [find_java(), "-cp", ":".join(map(str, jars)), "org.scalafmt.cli.Cli", "--config", str(CONFIG)]
     command += ["--non-interactive", *([] if write else ["--test"]), *files]
-    # What differs is on stderr, how far it is on stdout.
+    # Differences go to stderr, progress to stdout.
     return subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL).returncode
 
 

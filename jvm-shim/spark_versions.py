@@ -1,4 +1,4 @@
-"""Read spark-versions.txt, the one list of supported Spark versions."""
+"""Read spark-versions.txt, the only list of supported Spark versions."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class SparkVersion:
 
     @property
     def minor(self) -> str:
-        """The first two numbers of Spark's version: one jar for each Scala serves them all."""
+        """The major and minor version of Spark: one jar per Scala version serves all its releases."""
         return minor(self.spark)
 
     @property
     def scala_binary(self) -> str:
-        """The first two numbers of Scala's version."""
+        """The major and minor version of Scala."""
         return minor(self.scala)
 
     @property
     def built_for(self) -> str:
-        """Spark and Scala as in the name of the jar, such as "4.2_2.13": no two lines have the same."""
+        """Spark and Scala as in the jar's name, such as "4.2_2.13", which differs for each line."""
         return f"{self.minor}_{self.scala_binary}"
 
     @property
     def on_pypi(self) -> bool:
-        """Whether PySpark, as pip installs it, is for this Scala: that of Spark 3 is for 2.12 alone."""
+        """Whether PySpark as pip installs it is for this Scala; that of Spark 3 is for 2.12 only."""
         return self.scala_binary == ("2.12" if self.spark.startswith("3.") else "2.13")
 
     @property
     def name(self) -> str:
-        """What the tests are asked for by: the minor version alone means the PySpark that pip installs."""
+        """The name that selects the version in the tests: a minor version alone means PySpark from pip."""
         return self.minor if self.on_pypi else self.built_for
 
     @property
@@ -56,7 +56,7 @@ class SparkVersion:
 
 
 def minor(version: str) -> str:
-    """Return the first two numbers of a version."""
+    """Return the major and minor part of a version."""
     return ".".join(version.split(".")[:2])
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# The build backend loads this file by its path, so its neighbours are not importable yet.
+# The build backend loads this file by its path, so modules beside it cannot be imported yet.
 sys.path.insert(0, str(Path(__file__).parent))
 from spark_versions import supported
 
 
 class JarCheck(BuildHookInterface[Any]):
-    """Look for the jar of every supported Spark version before packing."""
+    """Checks before packaging that the jar of every supported Spark version exists."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Raise SystemExit if a jar is missing; an editable install may do without."""
+        """Raise SystemExit if a jar is missing; an editable install does not need the jars."""
         if version == "editable":
             return
         jars = Path(self.root, "python", "spark_elastic", "jars")

@@ -29,7 +29,7 @@
 # If it fails, it says so in /var/log/spark-elastic/databricks.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=2f8bfaabcbce40fe3fabd9c47d33fcccdf3a2d4d77d89a69dc3f05e3c55a2fd5
+readonly FINGERPRINT=8f071d7514e71177753188a45451234dea9fa999cd774fc5563079f454c565a0
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -178,7 +178,7 @@ bring() {
   esac
 }
 
-# stage all|ours: fills STAGE with what is to be installed, or with what is ours of it, and checks it.
+# stage all|ours: fills STAGE with all files to install, or with ours alone, and checks them.
 stage() {
   local wanted=$1 sum file found hashes=()
   STAGE=$(mktemp -d)
@@ -248,7 +248,7 @@ SH
   [ "$installed" = "$VERSION" ] || fail "$TOP/bin/python has spark-elastic $installed after it was installed"
 }
 
-# install all|ours: what TOP is to have; does nothing where all of it is there, unchanged, by this very script.
+# install all|ours: fills TOP; does nothing if this very script has put everything there already, unchanged.
 install() {
   local wanted=$1 folders=("$TOP/jars")
   if [ "$(head -n 1 "$INSTALLED" 2>/dev/null)" = "# $FINGERPRINT $wanted" ] &&
@@ -354,7 +354,7 @@ main() {
   find_python "take a Databricks Runtime from 14.3 on" "$DATABRICKS/python/bin/python" python3
   install "$wanted"
   place_jar "$DATABRICKS/jars" "$DATABRICKS/spark/VERSION"
-  # Last: the driver is told of the plugin when all that it needs is there.
+  # Last: the settings turn the plugin on once everything it needs is in place.
   [ "$wanted" = ours ] || configure
   finish
 }

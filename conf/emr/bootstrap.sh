@@ -35,7 +35,7 @@
 # If it fails, it says so in /var/log/spark-elastic/emr.log and ends with 0: the cluster starts, with plain Spark.
 
 readonly VERSION=0.1.0
-readonly FINGERPRINT=fb5658237c248b703ae55f46f30dcca9bf2dc22cfde0b66cdcfda15b75b6a3a0
+readonly FINGERPRINT=68f04e87c1251832e9f6ce94d9393724f952e41c07e92eb3128a3a65ad002a80
 readonly PLUGIN=org.apache.spark.elastic.ElasticPlugin
 readonly MODE=reactive
 readonly STRICT=false
@@ -184,7 +184,7 @@ bring() {
   esac
 }
 
-# stage all|ours: fills STAGE with what is to be installed, or with what is ours of it, and checks it.
+# stage all|ours: fills STAGE with all files to install, or with ours alone, and checks them.
 stage() {
   local wanted=$1 sum file found hashes=()
   STAGE=$(mktemp -d)
@@ -254,7 +254,7 @@ SH
   [ "$installed" = "$VERSION" ] || fail "$TOP/bin/python has spark-elastic $installed after it was installed"
 }
 
-# install all|ours: what TOP is to have; does nothing where all of it is there, unchanged, by this very script.
+# install all|ours: fills TOP; does nothing if this very script has put everything there already, unchanged.
 install() {
   local wanted=$1 folders=("$TOP/jars")
   if [ "$(head -n 1 "$INSTALLED" 2>/dev/null)" = "# $FINGERPRINT $wanted" ] &&
@@ -321,7 +321,7 @@ readonly DEFAULTS=$ROOT/etc/spark/conf/spark-defaults.conf
 readonly BEGIN_MARK='# begin of spark-elastic'
 readonly END_MARK='# end of spark-elastic'
 
-# Spark is installed after bootstrap actions: waits for it, for so many seconds.
+# Spark is installed after bootstrap actions: waits for it, for this many seconds.
 wait_for_spark() {
   local left=${SPARK_ELASTIC_WAIT_S:-3600} found
   while found=("$SPARK_FOLDER"/jars/spark-core_*.jar) && [ ${#found[@]} -eq 0 ]; do
@@ -387,11 +387,11 @@ main() {
       fi
       finish
       say "waits in the background for Spark, to put the jar into $SPARK_FOLDER/jars"
-      # EMR continues when nobody holds this script's output any more; the lock is for the one that follows.
+      # EMR continues once no process holds this script's output; the lock is for the one that follows.
       setsid bash "$TOP/bootstrap.sh" place </dev/null >/dev/null 2>&1 3>&- 9>&- &
       ;;
     place)
-      # Nobody else has to wait while this one does.
+      # No other process has to wait while this one does.
       exec 9>&-
       wait_for_spark
       begin

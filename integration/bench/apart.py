@@ -1,4 +1,4 @@
-"""How far a simulation is from the run that it simulates, as shares of what the run was."""
+"""The deviation of a simulation from the run that it simulates, as shares of the run's values."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from attrs import frozen
 from spark_elastic_lab.simulator.record import Notes, QueryNotes
 
 LAG_WINDOW_S = 15
-"""Over so many seconds lag is averaged: by chance alone it differs from one micro-batch to the next."""
+"""The window (s) over which lag is averaged: from one micro-batch to the next, it differs by chance."""
 
 _SAMPLES_PER_S = 10
 
 
 @frozen
 class Span:
-    """The seconds from the begin of a run that are looked at, `until` left out."""
+    """The compared seconds since the start of a run, without `until`."""
 
     since: int
     until: int
 
     @property
     def moments(self) -> list[int]:
-        """Moments in it (ms), at the same distance from each other."""
+        """Evenly spaced moments in it (ms)."""
         return list(range(self.since * 1_000, self.until * 1_000, 1_000 // _SAMPLES_PER_S))
 
     def has(self, moment: float) -> bool:
-        """Whether a moment (ms) is in it."""
+        """Return whether a moment (ms) is in it."""
         return self.since * 1_000 <= moment < self.until * 1_000
 
 
 @frozen(kw_only=True)
 class Course:
-    """What a span of a run was, or of several in the mean.
+    """The course of a span of a run, or the mean of several.
 
-    `executors` are those at each of its moments, `lag_s` is the mean of each `LAG_WINDOW_S` of how long the
-    oldest row waits that is not through. `rescales` counts how often the query went to another number of
-    partitions, `requests` how often another number of executors was asked for.
+    `executors` are those at each of its moments. `lag_s` has the mean over each `LAG_WINDOW_S` of the waiting
+    time of the oldest uncommitted row. `rescales` counts the query's changes of its number of partitions,
+    `requests` the requests for another number of executors.
     """
 
     executors: Sequence[float]
@@ -49,7 +49,7 @@ class Course:
 
 
 def course(notes: Notes, query: str, span: Span) -> Course:
-    """Return what a span of a run was, with the lag and the rescales of one query."""
+    """Return the course of a span of a run, with the lag and the rescales of one query."""
     asked = zip(notes.wanted.times[1:], pairwise(notes.wanted.values), strict=True)
     return Course(
         executors=[notes.there.at(moment) for moment in span.moments],
@@ -60,7 +60,7 @@ def course(notes: Notes, query: str, span: Span) -> Course:
 
 
 def mean(courses: Sequence[Course]) -> Course:
-    """Return the mean of courses of one span, at each moment; there has to be one."""
+    """Return the mean of courses of one span, at each moment; there must be at least one."""
     return Course(
         executors=[fmean(values) for values in zip(*(one.executors for one in courses), strict=True)],
         lag_s=[fmean(values) for values in zip(*(one.lag_s for one in courses), strict=True)],
@@ -70,10 +70,10 @@ def mean(courses: Sequence[Course]) -> Course:
 
 
 def apart(was: Course, would: Course) -> dict[str, float]:
-    """Return how far a course is from what was, each as a share of that.
+    """Return the deviation of a course from the real one, as shares of the real values.
 
-    Of `executors` and `lag` it is the integral of |real - simulated| by the integral of the real ones, which
-    must not be 0. Of `rescales` it is |real - simulated| by real, by 1 where that is 0.
+    For `executors` and `lag`, it is the integral of |real - simulated| divided by the integral of the real
+    ones, which must not be 0. For `rescales`, it is |real - simulated| / real, with 1 in place of a real 0.
     """
     return {
         "executors": _area(was.executors, would.executors),
@@ -83,7 +83,7 @@ def apart(was: Course, would: Course) -> dict[str, float]:
 
 
 def _mean_lags(notes: QueryNotes, span: Span) -> list[float]:
-    """Return the mean lag (s) of each window of a span; what is left of it at its end is no window."""
+    """Return the mean lag (s) of each window of a span; an incomplete last window is left out."""
     each = LAG_WINDOW_S * _SAMPLES_PER_S
     lags = _lags(notes, span)
     return [fmean(lags[end - each : end]) for end in range(each, len(lags) + 1, each)]
@@ -96,7 +96,7 @@ def _lags(notes: QueryNotes, span: Span) -> list[float]:
     for moment in span.moments:
         while commit is not None and commit.at <= moment:
             commit = next(commits, None)
-        # Up to a commit the oldest row is the same; after the last one nothing is known to wait.
+        # The oldest row stays the same up to a commit; after the last commit, no row is known to wait.
         lags.append(0.0 if commit is None else max(0.0, moment - commit.since) / 1_000)
     return lags
 

@@ -23,14 +23,14 @@ from spark_elastic_tools.live import GrowingFile
 TRIGGER_MS = 500
 _APPLICATION = Path(__file__).parent / "stream_app.py"
 _POLL_S = 0.2
-# Generous: it only bounds a hang, and a busy machine is slow.
+# Generous, as it only bounds a hang and a busy machine is slow.
 _START_TIMEOUT_S = 300.0
 
 _Found = TypeVar("_Found")
 
 
 def plugin_conf() -> dict[str, str]:
-    """Return what switches the plugin on, and nothing else."""
+    """Return only the settings that turn the plugin on."""
     jar = str(jar_path())
     return {
         "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
@@ -42,7 +42,7 @@ def plugin_conf() -> dict[str, str]:
 
 @attrs.frozen(kw_only=True)
 class Variant:
-    """What to run: the query's kind, plugin or not, Spark's settings; `name` is unique on its cluster."""
+    """A configuration: the query's kind, plugin or not, Spark's settings; `name` is unique on its cluster."""
 
     name: str
     kind: str
@@ -88,7 +88,7 @@ class Application:
         return self._batches
 
     def wait_for_batches(self, count: int, timeout_s: float = _START_TIMEOUT_S) -> list[Batch]:
-        """Return all batches once there are `count`; raises ProcessFailure after `timeout_s`."""
+        """Return all batches once there are `count`. Raises ProcessFailure after `timeout_s`."""
 
         def enough() -> list[Batch] | None:
             batches = self.batches()
@@ -100,7 +100,7 @@ class Application:
         return found
 
     def wait_for_executors(self, count: int, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Return once `count` executors are registered; raises ProcessFailure after `timeout_s`."""
+        """Return once `count` executors are registered. Raises ProcessFailure after `timeout_s`."""
         address = self.driver.wait_for_line(r"UI: (http\S+)", timeout_s)[1] + "/api/v1/applications"
         application = _get(address)[0]["id"]
 
@@ -113,7 +113,7 @@ class Application:
             raise ProcessFailure(f"not {count} executors in {timeout_s:g} s\n{self.driver.log_tail()}")
 
     def poll(self, look: Callable[[], _Found | None], timeout_s: float) -> _Found | None:
-        """Return what `look` finds, None after `timeout_s`; raises ProcessFailure if the driver has ended."""
+        """Return what `look` finds, None after `timeout_s`. Raises ProcessFailure if the driver has ended."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             found = look()

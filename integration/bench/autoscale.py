@@ -1,24 +1,24 @@
-"""Hold the simulator against a cluster: two loads under the policy `autoscale`, on both.
+"""Compare the simulator with a cluster: two loads under the policy `autoscale`, on both.
 
 usage: python -m integration.bench.autoscale [--quick] [--again]
 The last line printed is one JSON object. A whole run also writes it to results/autoscale.json, with the
-journals beside it; `--again` simulates these anew, without a cluster.
+journals next to it; `--again` repeats the simulations from these, without a cluster.
 
-On the cluster, of six executors with one slot each at the most, a row waits for 5 ms after a shuffle: so more
-slots make a micro-batch shorter on any machine. The simulator is given the load by its text, the settings,
-and how many executors there are when it begins. What a micro-batch costs and how long an executor takes to
-come are measured on the run under the other load. So a simulation knows nothing of the run that it is held
-against, as one that is made before a load has come. What is left to chance in it (how long a micro-batch
-takes, and an executor to come) is drawn for 20 simulations, and their mean is held against the run.
+The cluster has at most six executors with one slot each, and a row waits for 5 ms after a shuffle. So more
+slots make a micro-batch shorter on any machine. The simulator gets the load as its text, the settings, and
+the number of executors at the start. The cost of a micro-batch and the startup time of an executor are
+measured on the run under the other load. So a simulation knows nothing about the run it is compared with, as
+if it were made before the load arrived. Random quantities (the duration of a micro-batch, the startup time of
+an executor) are drawn for 20 simulations, and their mean is compared with the run.
 
-Each load begins with its first rate for 90 s, in both. Those are not compared: code on the cluster is cold.
-After that three errors are shares of what was on the cluster; the goal for each is 15 %.
-executors: the integral of |real - simulated| executors, by the integral of the real ones.
-lag: the same of how long the oldest row waits that is not through, averaged over each 15 s.
-rescales: |real - simulated| by real, of how often the query went to another number of partitions.
+Each load holds its first rate for 90 s at the start, in both. These seconds are not compared, as code on the
+cluster is cold. For the rest, three errors are shares of the values on the cluster; the goal for each is 15
+%. executors: the integral of |real - simulated| executors, divided by the integral of the real ones. lag: the
+same for the waiting time of the oldest uncommitted row, averaged over each 15 s. rescales: |real - simulated|
+/ real, for the changes of the query's number of partitions.
 
-`chance_percent` is how far the simulations are from their own mean (the median). However true the simulator
-is, a run can be expected to be no nearer to it than that.
+`chance_percent` is the deviation of the simulations from their own mean (the median). However accurate the
+simulator is, a run cannot be expected to come closer to it than that.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RESULTS = Path(__file__).parent / "results"
 _RESULT = _RESULTS / "autoscale.json"
 _GOAL_PERCENT = 15
 _WORKERS = 6
-# Longer than the outage, as it is with the defaults: the query is not to be idle for all of it.
+# Longer than the outage, as with the defaults: the query must not be idle for all of the window.
 _WINDOW_S = 45
 _SETTLE_S = 90
 _SEED = "1"
@@ -65,14 +65,14 @@ _QUERY = "slow"
 
 @frozen
 class BenchLoad:
-    """A load for so many seconds, after those for which its first rate is held."""
+    """A load for `seconds` seconds, after a time in which its first rate is held."""
 
     text: str
     seconds: int
 
     @property
     def load(self) -> Load:
-        """All that comes in."""
+        """The whole load."""
         rates = load_of(self.text, self.seconds, _SEED).rates
         return Load([*[rates[0]] * _SETTLE_S, *rates])
 
@@ -95,7 +95,7 @@ _QUICK = {
 def main() -> int:
     """Run the loads, simulate them, write and print the result."""
     arguments = _arguments()
-    # As at Ctrl-C: what was started is to end too.
+    # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     loads = _QUICK if arguments.quick else LOADS
     if arguments.again:
@@ -111,7 +111,7 @@ def main() -> int:
 
 
 def summary(runs: Mapping[str, Heard], loads: Mapping[str, BenchLoad]) -> dict[str, Any]:
-    """Simulate each of two loads with what was measured under the other, and say how far off that is."""
+    """Simulate each of two loads with the measurements under the other one, and return the errors."""
     found = {}
     for name, other in zip(runs, reversed([*runs]), strict=True):
         run, load = runs[name], loads[name]
@@ -136,20 +136,20 @@ def summary(runs: Mapping[str, Heard], loads: Mapping[str, BenchLoad]) -> dict[s
 
 
 def _scenario(measured: Scenario, load: BenchLoad, initial: int) -> Scenario:
-    """Return what is to be simulated, with the costs and start-up times of a scenario that was measured."""
+    """Return the scenario to simulate, with the costs and startup times of a measured scenario."""
     (query,) = measured.queries
     return evolve(
         measured,
         queries=(evolve(query, load=load.load),),
         cluster=evolve(measured.cluster, initial=initial, recorded=()),
-        # What else was so in that run is no matter of this one.
+        # Other properties of the measured run do not apply to this one.
         recorded=None,
         hours=load.compared.until / 3_600,
     )
 
 
 def _simulated(scenario: Scenario, span: Span) -> list[Course]:
-    """Simulate a scenario again and again, each time with other chances."""
+    """Simulate a scenario repeatedly, each time with another seed."""
     return [
         course(result.notes, _QUERY, span)
         for seed in range(_SIMULATIONS)
@@ -196,7 +196,7 @@ def _figures(what: Course) -> dict[str, Any]:
 
 
 def _run(folder: Path, loads: Mapping[str, BenchLoad], *, keep: bool) -> Iterator[tuple[str, Heard]]:
-    """Run each load on the cluster, in an application of its own."""
+    """Run each load on the cluster, each in its own application."""
     tables = generate(folder / "tables", scale=0.01, parts=1)
     conf = autoscaled(_WORKERS, _WINDOW_S)
     with Cluster(folder / "cluster") as cluster, driver(folder / "driver") as jvm:

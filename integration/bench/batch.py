@@ -2,13 +2,13 @@
 
 usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--skew EXPONENT] [--rounds N] [--tables PATH]
 
-Three applications run beside each other and take turns with each query, so that what the machine does
-meanwhile meets all alike, and none has its generated code from a run just before. Before anything counts
-each has run every query six times over the tables in another folder: a JVM needs that long to become fast.
-In that time the one with fixed counts tries each count once; then it measures the two fastest of each query,
-round about. Of the plugin it is measured what it does with a plan that it has never seen, in each round over
-one more folder, and with one that it knows. The last line printed is one JSON object, which a whole run also
-writes to results/batch.json (batch-skewed.json), with a picture beside it.
+Three applications run at the same time and take turns with each query, so that other activity on the machine
+affects all alike, and none profits from code generated just before. Before the measurement, each runs every
+query six times over the tables in another folder: a JVM needs that long to become fast. In that time, the one
+with fixed counts tries each count once; then it measures the two fastest counts of each query in turn. The
+plugin is measured with plans that it has never seen, in each round over one more folder, and with plans that
+it knows. The last line printed is one JSON object. A whole run also writes it to results/batch.json
+(batch-skewed.json), with a picture next to it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from integration.bench.batch_picture import draw
 from integration.bench.batch_summary import first_executions, machine, summary
 from integration.streaming.launch import WITH_PLUGIN
 
-# The first to be tried meets a cold JVM, so it is the one that is seldom the best.
+# The first one runs on a cold JVM, so it is one that is rarely the best.
 FIXED = (200, 4, 64, 8, 32, 16)
 _CANDIDATES = 2
 
 Counts = Mapping[str, int | None]
-"""The number of initial shuffle partitions to set for each query, None: none."""
+"""The number of initial shuffle partitions to set for each query, or None to leave it unset."""
 
 _RESULTS = Path(__file__).parent / "results"
 
@@ -55,7 +55,7 @@ def main() -> int:
             skew(tables, folder / "tables", arguments.skew)
         else:
             (folder / "tables").symlink_to(tables.resolve())
-        # The same files by other names: other plans over as many bytes.
+        # The same files under other names: other plans over the same bytes.
         others = [folder / f"tables{number}" for number in range(arguments.rounds + 1)]
         for other in others:
             other.mkdir()
@@ -94,7 +94,7 @@ def main() -> int:
         for number in range(arguments.rounds):
             counts = {shipped: nothing_set, fixed: chosen[number % len(chosen)], elastic: nothing_set}
             for place, query in enumerate(texts):
-                # Each comes first, second and last in turn.
+                # Each driver comes first, second and last in turn.
                 for driver in _turned([*runs], number + place):
                     runs[driver].append(driver.run(query, counts[driver][query]))
             _say(f"round {number + 1} done")

@@ -1,10 +1,11 @@
-"""Runs the queries of TPC-H that it is told to, one after another, and answers when each began and ended.
+"""Runs TPC-H queries on request, one after another, and answers with their start and end times.
 
 usage: batch_app.py TABLES QUERIES SOCKET
 
 TABLES is a folder of parquet files, QUERIES a JSON file of SQL by name. SOCKET is where the application
-listens for orders: a query and a number of initial shuffle partitions (None: none set); None ends it. The
-order "cost" asks what all stages have cost so far, and a path is another folder of tables.
+listens for orders: a query with a number of initial shuffle partitions, or with None to leave it unset. The
+order "cost" asks for the cost of all stages so far, and a path names another folder of tables. The order None
+ends the application.
 """
 
 import json
@@ -27,7 +28,7 @@ def read(folder: Path) -> None:
 
 def cost() -> dict[str, int]:
     store = spark.sparkContext._jsc.sc().statusStore()
-    # Py4J knows no default values: no details, no quantiles, whatever became of the tasks.
+    # Py4J has no default values: no details, no quantiles, tasks of any status.
     quantiles, tasks = (getattr(store, f"stageList$default${place}")() for place in (4, 5))
     stages = store.stageList(None, False, False, quantiles, tasks)
     total = dict.fromkeys(("cpu_ns", "slots_ms", "shuffle_written_bytes", "spilled_bytes", "tasks"), 0)

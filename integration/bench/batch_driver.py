@@ -1,4 +1,4 @@
-"""An application that runs batch queries when it is told to."""
+"""An application that runs batch queries on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUERY_TIMEOUT_S = 600.0
 
 
 class Run(NamedTuple):
-    """One run of a query with the number of partitions that was set, None for none; epoch ms."""
+    """One run of a query with the number of partitions that was set, None for none; times in epoch ms."""
 
     query: str
     partitions: int | None
@@ -27,19 +27,19 @@ class Run(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return how long it took."""
+        """Return its duration (s)."""
         return (self.ended - self.began) / 1000
 
 
 class BatchDriver:
-    """The driver process of such an application, and the way to it."""
+    """The driver process of such an application, and the connection to it."""
 
     def __init__(self, process: LoggedProcess, orders: Connection) -> None:
         self._process = process
         self._orders = orders
 
     def run(self, query: str, partitions: int | None) -> Run:
-        """Run a query to its end. Raises ProcessFailure if it fails, or takes 10 min."""
+        """Run a query to its end. Raises ProcessFailure if it fails or takes 10 min."""
         began, ended = self._ask((query, partitions), _QUERY_TIMEOUT_S, f"{query} has no end")
         return Run(query, partitions, began, ended)
 
@@ -48,12 +48,12 @@ class BatchDriver:
         self._ask(tables, _START_TIMEOUT_S, f"it does not read {tables}")
 
     def cost(self) -> Mapping[str, int]:
-        """Return what all stages have cost the machine so far. Raises ProcessFailure."""
+        """Return the cost of all stages so far. Raises ProcessFailure."""
         found: Mapping[str, int] = self._ask("cost", _START_TIMEOUT_S, "it does not say what it has cost")
         return found
 
     def _ask(self, order: object, timeout_s: float, silent: str) -> Any:
-        """Send an order and return the answer. Raises ProcessFailure with the words for a silent one."""
+        """Send an order and return the answer. Raises ProcessFailure with `silent` if there is none."""
         try:
             self._orders.send(order)
             if self._orders.poll(timeout_s):
@@ -63,7 +63,7 @@ class BatchDriver:
         raise ProcessFailure(f"{silent}\n{self._process.log_tail()}")
 
     def end(self) -> None:
-        """Let the application end by itself, and write all that it has to. Raises ProcessFailure."""
+        """Let the application end on its own and write its last output. Raises ProcessFailure."""
         self._orders.send(None)
         if self._process.wait(_START_TIMEOUT_S) != 0:
             raise ProcessFailure(f"the application did not end well\n{self._process.log_tail()}")
@@ -71,14 +71,14 @@ class BatchDriver:
 
 @contextmanager
 def batch_driver(folder: Path, data: Path, conf: Mapping[str, str]) -> Iterator[BatchDriver]:
-    """Give an application over `data` (tables, queries.json) that is ready; it ends with the block."""
-    # The path of a socket is short; that of a temporary folder is too.
+    """Yield a ready application over `data` (tables, queries.json); it ends with the block."""
+    # The path of a socket must be short; that of a temporary folder is.
     address = folder.with_suffix(".socket")
-    # Compiled and collected as Spark's users have it.
+    # The usual JIT compiler and garbage collector, as users run Spark.
     settings = {
         "spark.driver.memory": "4g",
         "spark.driver.extraJavaOptions": "",
-        # What stages have cost is added up from Spark's own records of them.
+        # The cost of the stages is summed up from Spark's own records of them.
         "spark.ui.retainedStages": "1000000",
         **conf,
     }

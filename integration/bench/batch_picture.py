@@ -1,4 +1,4 @@
-"""The result of the bench of batch queries as a picture: how long others take for each query, by our time."""
+"""A picture of the batch benchmark's result: the other variants' time for each query, relative to ours."""
 
 from __future__ import annotations
 

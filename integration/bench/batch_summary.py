@@ -1,4 +1,4 @@
-"""What the runs of the bench of batch queries say together."""
+"""Summaries of the batch benchmark's runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from integration.bench.figures import p50_p99
 def summary(
     shipped: Sequence[Run], fixed: Sequence[Run], elastic: Sequence[Run], decided: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    """Return medians per query in seconds, ratios (other / ours) and what decisions took in ms."""
+    """Return medians per query (s), ratios (other / ours) and the durations of decisions (ms)."""
     as_shipped = _medians(shipped)
     shown: dict[str, dict[str, object]] = {}
     by_shipped: list[float] = []
@@ -30,7 +30,7 @@ def summary(
             "elastic_s": round(seconds, 3),
             "max_over_mean_bytes": max(_evenness(elastic, query, decided), default=None),
         }
-    # The decisions are those of warming up too: a user has to wait for them as well.
+    # The decisions during the warm-up count as well: users wait for them too.
     return {
         "queries": shown,
         "geomean_vs_shipped": round(statistics.geometric_mean(by_shipped), 3),
@@ -44,7 +44,7 @@ def summary(
 
 
 def first_executions(shipped: Sequence[Run], elastic: Sequence[Run]) -> dict[str, object]:
-    """Return medians per query in seconds of runs that were the first of their plan, and their ratios."""
+    """Return per query the medians (s) of first executions of a plan, and their ratios."""
     before, ours = _medians(shipped), _medians(elastic)
     ratios = {query: before[query] / seconds for query, seconds in ours.items()}
     return {
@@ -60,9 +60,9 @@ def first_executions(shipped: Sequence[Run], elastic: Sequence[Run]) -> dict[str
 def machine(
     before: Sequence[Mapping[str, int]], after: Sequence[Mapping[str, int]]
 ) -> dict[str, dict[str, float]]:
-    """Return what the measured runs have cost the machine: less time is not to mean more of it.
+    """Return the machine cost of the measured runs: less time must not mean a higher cost.
 
-    In the order shipped, fixed, elastic; the one with fixed counts had the candidates of the best in turn.
+    The order is shipped, fixed, elastic; the one with fixed counts ran the candidates for the best in turn.
     """
     found = {}
     for name, first, last in zip(("shipped", "fixed", "elastic"), before, after, strict=True):
@@ -81,10 +81,10 @@ def _medians(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _best(runs: Sequence[Run]) -> tuple[float, int | None]:
-    """Return what the best count takes, and which that is.
+    """Return the time (s) with the best count, and that count.
 
-    One half of the runs says which is the best, the other how long it takes, and the other way round: the
-    least of several medians would be too good by their noise. A single run of a count is both halves.
+    One half of the runs selects the best count and the other half measures it, and vice versa: the minimum of
+    several medians would be too low because of noise. A single run of a count serves as both halves.
     """
     by_count: defaultdict[int | None, list[float]] = defaultdict(list)
     for run in runs:
@@ -100,7 +100,7 @@ def _best(runs: Sequence[Run]) -> tuple[float, int | None]:
 
 
 def _noise(runs: Sequence[Run]) -> dict[str, float] | None:
-    """Return how many times as long a query takes in one half of its runs as in the other; None with one."""
+    """Return the ratio of the medians of each query's two halves of runs; None with a single run."""
     ratios = []
     for query in dict.fromkeys(run.query for run in runs):
         seconds = [run.seconds for run in runs if run.query == query]
@@ -112,7 +112,7 @@ def _noise(runs: Sequence[Run]) -> dict[str, float] | None:
 
 
 def _evenness(runs: Sequence[Run], query: str, decided: Sequence[Mapping[str, Any]]) -> Iterator[float]:
-    """Return the largest task's bytes by the mean for each stage of a query."""
+    """Yield the bytes of the largest task relative to the mean for each stage of a query."""
     times = [(run.began, run.ended) for run in runs if run.query == query]
     for stage in decided:
         numbers = stage["answer"]["record"]["numbers"]

@@ -1,4 +1,4 @@
-"""The micro-batches of a running query, read from the progress reports that its application notes."""
+"""The micro-batches of a running query, read from the progress reports that its application writes."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class Batch:
 
     @property
     def output(self) -> int:
-        """When its output was complete."""
+        """The time at which its output was complete."""
         return self.started + self.duration_ms
 
 
 def batches_in(lines: Iterable[str]) -> list[Batch]:
-    """Return the batches that the lines of an application's notes tell of, in order."""
+    """Return the batches that an application's progress lines report, in order."""
     reports = [json.loads(line) for line in lines]
     return [_batch(report) for report in reports if report["numInputRows"] > 0]
 
 
 @attrs.frozen(kw_only=True)
 class Gap:
-    """The time between two successive outputs: what passed before the later micro-batch, and that batch."""
+    """The time between two successive outputs: the wait before the later micro-batch, and that batch."""
 
     before_ms: int
     batch_ms: int
 
     @property
     def whole_ms(self) -> int:
-        """Both together."""
+        """Both times together."""
         return self.before_ms + self.batch_ms
 
 
@@ -57,14 +57,14 @@ def longest_gap(batches: Sequence[Batch], begin: int, end: int) -> Gap:
 
 
 def missed_triggers(batches: Sequence[Batch], begin: int, end: int, trigger_ms: int) -> int:
-    """Count the trigger times in `begin`..`end` (epoch ms) at which no batch could start."""
+    """Return the number of trigger times in `begin`..`end` (epoch ms) at which no batch could start."""
     # Spark's triggers fall on multiples of the interval; the first batch of a run starts at once.
     ticks = [batch.started // trigger_ms for batch in batches if begin <= batch.started <= end]
     return sum(max(0, b - a - 1) for a, b in pairwise(ticks))
 
 
 def first_output_after(batches: Iterable[Batch], moment: int) -> int | None:
-    """Return when the first batch that *started* after `moment` was complete (all epoch ms)."""
+    """Return the end of the first batch that *started* at or after `moment`, or None (all epoch ms)."""
     return next((batch.output for batch in batches if batch.started >= moment), None)
 
 
@@ -80,6 +80,6 @@ def _batch(report: dict[str, Any]) -> Batch:
 
 
 def _state_bytes(operator: dict[str, Any]) -> int:
-    # RocksDB's memory is only its caches: what it keeps is in its files.
+    # RocksDB's reported memory is only its caches; its state is in its files.
     size: int = operator["customMetrics"].get("rocksdbSstFileSize", operator["memoryUsedBytes"])
     return size

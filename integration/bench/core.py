@@ -39,9 +39,9 @@ _LARGE = Size(
     query_failure_ms=24 * _HOUR,
     bounds_pause_ms=30 * _SECOND,
 )
-# As many changes in 200 times less events.
+# The same rate of changes with 200 times fewer events.
 _FEW = evolve(_LARGE, executors=200, queries=40, executor_life_ms=_HOUR // 4, query_life_ms=_HOUR)
-# Small, so that a week of it takes a minute, and short-lived: what could add up, does.
+# Small, so that a week takes a minute, and short-lived, so that leaks add up.
 _SMALL = Size(
     executors=20,
     queries=10,
@@ -52,9 +52,10 @@ _SMALL = Size(
     bounds_pause_ms=_HOUR,
 )
 _DAYS = 7
-# All queries start at once, and are rescaled at once where that pays: no measure of what comes after.
+# All queries start at once, and are rescaled at once where that pays, which does not represent later
+# operation.
 _SETTLE_MS = 90 * _SECOND
-# A hundred queries under a policy, a fifth of which has a new micro-batch at each of its decisions.
+# A hundred queries under a policy; a fifth of them has a new micro-batch at each of its decisions.
 _AUTOSCALED = Size(
     executors=100,
     queries=100,
@@ -73,7 +74,7 @@ def main() -> int:
     size = _FEW if quick else _LARGE
     modes: dict[str, dict[str, Any]] = {}
     for mode in _SETTINGS:
-        # The week first: its growth is not to be hidden by memory that was needed once for something large.
+        # The week comes first: memory once needed for something large must not hide its growth.
         modes[mode] = _live(mode, day_ms=_DAY // 200 if quick else _DAY)
         modes[mode] |= _measure(mode, size, events=2_000 if quick else 500_000)
         print(f"{time.strftime('%H:%M:%S')} {mode} {json.dumps(modes[mode])}", file=sys.stderr, flush=True)
@@ -89,7 +90,7 @@ def main() -> int:
 def _summary(size: Size, modes: list[dict[str, Any]], policy_ms: dict[str, float]) -> dict[str, Any]:
     """Return the worse of both modes for each figure, and which goals are met.
 
-    `policy_ms` are the times of decisions of a policy about a hundred queries.
+    `policy_ms` are the times of a policy's decisions about a hundred queries.
     """
     slowest = max((part["decision_ms"] for part in modes), key=lambda times: float(times["p99"]))
     events_per_s = min(part["events_per_s"] for part in modes)
@@ -119,7 +120,7 @@ def _measure(mode: str, size: Size, events: int) -> dict[str, Any]:
 
 
 def _live(mode: str, day_ms: int) -> dict[str, Any]:
-    """Live for a week; return by how much the process has grown from the end of its first day on."""
+    """Run for a week; return the growth of the process since the end of the first day."""
     world, scheduler = _world(mode, _SMALL), Scheduler(_SETTINGS[mode])
     midnight, events = world.now, 0
     memory: list[int] = []

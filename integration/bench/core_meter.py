@@ -1,9 +1,9 @@
-"""How fast a scheduler is in a world: all of its events together, and each by itself.
+"""The speed of a scheduler in a world: for all events together, and for each separately.
 
-Each event goes to two schedulers. One is timed over up to 10,000 events (`events_per_s`), the other one
-event by event (`handle_ms`; `decision_ms` for events that lead to a decision or an order), so that reading
-the clock is no part of the first figure. Both have to do the same. All times are CPU time: what other
-processes of the machine do does not count. Reading events from JSON is timed by itself.
+Each event goes to two schedulers. One is timed over up to 10,000 events (`events_per_s`), the other event by
+event (`handle_ms`; `decision_ms` for events that lead to a decision or an order), so that reading the clock
+does not affect the first figure. Both must return the same actions. All times are CPU time: other processes
+on the machine do not count. Decoding events from JSON is timed separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROUND = 10_000
 
 @define
 class Meter:
-    """A world, the two schedulers in it, and what was measured of them."""
+    """A world, the two schedulers in it, and their measurements."""
 
     world: World
     settings: CoreSettings
@@ -47,7 +47,7 @@ class Meter:
         self._single = Scheduler(self.settings)
 
     def live(self, ms: int) -> None:
-        """Begin, and let `ms` of the world's time pass, unmeasured."""
+        """Start, and let `ms` of the world's time pass without measuring."""
         end = self.world.now + ms
         batch = list(self.world.begin())
         while self.world.now < end:
@@ -58,7 +58,7 @@ class Meter:
             batch = self.world.batch()
 
     def measure(self, events: int) -> None:
-        """Measure `events` events or a few more."""
+        """Measure at least `events` events."""
         while len(self._handle_ms) < events:
             taken: list[Event] = []
             answers: list[tuple[Action, ...]] = []
@@ -106,9 +106,9 @@ class Meter:
 
 
 def decision_times(world: World, scheduler: Scheduler, many: int) -> list[float]:
-    """Return what `many` events took (CPU ms) at which the policies were asked about all queries.
+    """Return the durations (CPU ms) of `many` events for which the policies were asked about all queries.
 
-    As many again before them are not counted: then everything starts.
+    The same number of events before them is a warm-up and not counted.
     """
     took: list[float] = []
     planner = scheduler._planner

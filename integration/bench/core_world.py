@@ -1,10 +1,10 @@
-"""A large application as the scheduler sees it: what happens in it, and what becomes of the orders.
+"""A large application as the scheduler sees it: its events, and the outcomes of the orders.
 
-Every query commits a micro-batch per trigger (one stage; two if it has state) or, one time in twenty, finds
-nothing to do; every executor tells its usage every 10 s. Besides, executors are lost, replaced, excluded
-and decommissioned; queries fail, and are stopped by their users and submitted anew under another id; in
-adaptive mode bounds change. Orders are carried out after the time that they take, the state is moved
-between two micro-batches, one order in fifty fails. Timers fire after the events of the same batch.
+Every query commits a micro-batch per trigger (one stage; two if it has state) or, one time in twenty, has
+nothing to do. Every executor reports its usage every 10 s. In addition, executors are lost, replaced,
+excluded and decommissioned. Queries fail, and users stop them and submit them again under another id. In
+adaptive mode, bounds change. Orders are carried out with a realistic delay, the state is moved between two
+micro-batches, and one order in fifty fails. Timers fire after the events of the same batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from spark_elastic.runtime.loop import Timers
 
 _SECOND = 1_000
 _USAGE_MS = 10 * _SECOND
-# How the driver hands over: what has come within 50 ms, at most 1,000 events.
+# The driver hands over the events of 50 ms together, at most 1,000.
 _BATCH_MS = 50
 _BATCH_EVENTS = 1_000
 _IDLE = 0.05
@@ -37,7 +37,7 @@ _BASE_MS, _OVERHEAD_MS = 100, 80
 
 @frozen(kw_only=True)
 class Size:
-    """How much there is of everything; lives and pauses are means, in ms."""
+    """The size of the application; lives and pauses are means, in ms."""
 
     executors: int
     queries: int
@@ -52,8 +52,8 @@ class Size:
 class _Query:
     """One query.
 
-    `start` counts its starts, so that what was due before a failure is dropped. `rescale` is an order that
-    waits for the next boundary.
+    `start` counts its starts, so that work scheduled before a failure is dropped. `rescale` is an order that
+    waits for the next batch boundary.
     """
 
     facts: ev.QueryFacts
@@ -92,7 +92,7 @@ class World:
         self._wanted = self.size.executors
 
     def begin(self) -> Iterator[ev.Event]:
-        """Yield the first snapshot, in adaptive mode the bounds, and the submission of each query."""
+        """Yield the first snapshot, the bounds (in adaptive mode), and the submission of each query."""
         infos = []
         for _ in range(self.size.executors):
             executor = self._new_executor()
@@ -113,7 +113,7 @@ class World:
             yield from self._submit(number)
 
     def batch(self) -> list[ev.Event]:
-        """Return the next events as the driver would hand them over, then the timers that are due."""
+        """Return the next events as the driver would hand them over, then the expired timers."""
         events: list[ev.Event] = []
         end = min(self._due[0][0], self._timers.next_at() or self._due[0][0]) + _BATCH_MS
         while self._due[0][0] <= end and len(events) < _BATCH_EVENTS:
@@ -127,7 +127,7 @@ class World:
         return events
 
     def carry_out(self, actions: Iterable[ac.Action]) -> None:
-        """Take orders; their outcomes come with later batches."""
+        """Accept orders; their outcomes arrive with later batches."""
         for action in actions:
             match action:
                 case ac.Report():
@@ -172,7 +172,7 @@ class World:
             self._after(_USAGE_MS, partial(self._usage, executor))
 
     def _end_of_executor(self, executor: str) -> Iterator[ev.Event]:
-        """Lose it, at once or announced; some are only excluded for a while."""
+        """Remove an executor, at once or after an announcement; some are only excluded for a while."""
         if executor not in self._executors:
             return
         way = self._random.random()
@@ -228,7 +228,7 @@ class World:
             checkpoint_format=2,
             in_place=not stateful,
         )
-        # From a query that one core could do in its trigger's time to one that needs a hundred.
+        # From a query that one core can process within its trigger to one that needs a hundred.
         work_ms = self.size.trigger_ms * 10 ** self._random.uniform(-1, 2)
         query = _Query(facts=facts, number=number, work_ms=work_ms, partitions=200)
         self._queries[facts.query] = query
@@ -301,7 +301,7 @@ class World:
     def _fail(self, query: _Query) -> Iterator[ev.Event]:
         if query.running and query.facts.query in self._queries:
             query.running = False
-            query.rescale = None  # what is heard next of this query says so
+            query.rescale = None  # the next event of this query reports it
             error = f"disk full on host-{self._random.randrange(100)}"
             if self._restarts:
                 failure = ev.Failure(error=error, causes=("java.io.IOException",), offsets=f"[{query.batch}]")
@@ -361,7 +361,7 @@ class World:
         self._after(self._pause(self.size.bounds_pause_ms), self._bounds_change)
 
     def _bounds(self) -> WantedBounds:
-        """Draw bounds; all together they want a little less than all executors on the mean."""
+        """Draw bounds; on average, all together want slightly less than all executors."""
         share = _CORES * self.size.executors // self.size.queries
         return WantedBounds(lower=1, upper=self._random.randint(1, max(1, 2 * share - 3)))
 
@@ -395,5 +395,5 @@ class World:
 
 
 def _named(order: ac.Action) -> dict[str, Any]:
-    """Name an order as its outcome does."""
+    """Return the fields that name an order in its outcome."""
     return {"action": order.id, "query": order.query if isinstance(order, ac.QueryOrder) else None}

@@ -1,6 +1,6 @@
-"""What the plugin costs: batch time, CPU of the driver, start of an application; beside plain Spark.
+"""The cost of the plugin compared with plain Spark: batch time, CPU of the driver, start of an application.
 
-Runs with and without it take turns on one cluster, with the same settings down to the partition count.
+Runs with and without the plugin alternate on one cluster, with the same settings down to the partition count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Cpu:
     policy: float
 
     def since(self, earlier: _Cpu) -> _Cpu:
-        """Return what was used since then."""
+        """Return the CPU seconds used since then."""
         return _Cpu(
             driver=self.driver - earlier.driver,
             threads=self.threads - earlier.threads,
@@ -55,7 +55,7 @@ def overhead(*, pairs: int, batches: int) -> dict[str, object]:
         for _ in range(2):
             cluster.add_worker()
         for pair in range(pairs):
-            # Whoever comes first may meet a colder machine: they take turns in that, too.
+            # The first run of a pair may meet a colder machine, so the order alternates.
             for plugin in (False, True) if pair % 2 == 0 else (True, False):
                 runs[plugin].append(_run(cluster, Path(name), pair, batches, plugin=plugin))
     medians = {plugin: [statistics.median(run.batch_ms) for run in runs[plugin]] for plugin in runs}
@@ -103,7 +103,7 @@ def _start(cluster: Cluster, note: Path, *, plugin: bool) -> int:
     )
     driver.wait(300)
     driver.stop()
-    # The executors' room is free again only after the master has seen them end.
+    # The executors' resources are free again only after the master has seen them end.
     time.sleep(1)
     return int(note.read_text()) - begun
 
@@ -121,7 +121,7 @@ def _cpu(pid: int) -> _Cpu:
 
 
 def _is_policy(process: psutil.Process) -> bool:
-    # A JVM has short-lived children too, which may be gone by now.
+    # A JVM also has short-lived children, which may have ended by now.
     with contextlib.suppress(psutil.Error):
         return "spark_elastic.runtime" in process.cmdline()
     return False

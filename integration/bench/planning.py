@@ -1,10 +1,10 @@
-"""Measure what the plugin adds to planning: a query of many shuffles, and a scan of very many files.
+"""Measure what the plugin adds to planning: a query with many shuffles, and a scan of very many files.
 
 usage: python -m integration.bench.planning [--quick] [--rounds N]
 
-One JVM makes applications with the plugin and without it by turns. Each plans both once to become warm, then
-measures them a few times. The last line printed is one JSON object, with medians in ms and the ratio (with /
-without).
+One JVM starts applications with and without the plugin in turn. Each plans both queries once to warm up, then
+measures them several times. The last line printed is one JSON object, with medians in ms and the ratio (with
+/ without).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from integration.streaming.driver import driver
 from integration.streaming.launch import WITH_PLUGIN
 
 _REPEATS = 5
-# File systems have a most for one file; ext4 allows 65,000.
+# File systems limit the hard links to one file; ext4 allows 65,000.
 _LINKS = 10_000
 
 
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _times(plan: Callable[[], object]) -> list[float]:
-    """Return how long each planning but the first took, in ms."""
+    """Return the duration (ms) of each planning except the first."""
     taken = []
     for _ in range(_REPEATS + 1):
         began = time.perf_counter()
@@ -74,7 +74,7 @@ def _times(plan: Callable[[], object]) -> list[float]:
 
 
 def _many_shuffles(spark: SparkSession, shuffles: int) -> DataFrame:
-    """Unite so many aggregations, each of other rows."""
+    """Build a union of aggregations, one per shuffle, each over different rows."""
     parts = [
         spark.range(number, 1_000 + number).groupBy((F.col("id") % 10).alias("k")).agg(F.sum("id"))
         for number in range(shuffles)
@@ -83,12 +83,12 @@ def _many_shuffles(spark: SparkSession, shuffles: int) -> DataFrame:
 
 
 def _plan(result: DataFrame) -> None:
-    """Plan anew what is analyzed already, down to the plan that adaptive execution begins with."""
+    """Plan an analyzed query again, down to the initial plan of adaptive execution."""
     result.select("*")._jdf.queryExecution().executedPlan()
 
 
 def _scan(files: DataFrame) -> None:
-    """Plan a scan and divide its files; they are listed once, when the table is read first."""
+    """Plan a scan and split its files; they are listed only once, when the table is first read."""
     files.select("*")._jdf.queryExecution().toRdd().getNumPartitions()
 
 

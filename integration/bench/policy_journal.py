@@ -1,4 +1,4 @@
-"""What the plugin's decision journal says of executors, their warm-up and the parallelism in force."""
+"""The journal's record of executors, their warm-up and the parallelism in force."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_elastic.core.events import ExecutorAdded, ExecutorsUsed, QueryProgres
 from spark_elastic.runtime.entries import EventEntry, parse_line
 from spark_elastic_tools.live import GrowingFile
 
-# So that it stays one file.
+# Large enough to keep the journal in one file.
 UNBOUNDED = {"spark.elastic.journal.maxSize": "1g"}
 
 
@@ -29,7 +29,7 @@ class PolicyJournal:
         return self._added
 
     def in_force_since(self, partitions: int, moment: int) -> int | None:
-        """Return when the first batch with that parallelism after `moment` began (epoch ms), else None."""
+        """Return the start of the first batch after `moment` with this parallelism (epoch ms), or None."""
         self._read()
         started = (
             event.started
@@ -39,14 +39,14 @@ class PolicyJournal:
         return next(started, None)
 
     def warm_up_ms(self, executor: str) -> int | None:
-        """Return what the warm-up of an executor that is used took, None if it had none."""
+        """Return the duration of a used executor's warm-up, or None if it had none."""
         self._read()
         return self._warm_ups.get(executor)
 
     def _read(self) -> None:
         for path in sorted(self._folder.glob("*.jsonl")):
             lines = self._files.setdefault(path, GrowingFile(path)).new_lines()
-            # The state of the scheduler, which stands between the events, is long.
+            # The scheduler's state, which is written between the events, is long.
             for line in (line for line in lines if line.startswith('{"event"')):
                 entry = parse_line(line)
                 assert isinstance(entry, EventEntry)

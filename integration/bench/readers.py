@@ -1,4 +1,4 @@
-"""Clients that read the REST API, or Spark's own, at a steady rate."""
+"""Clients that read our REST API, or Spark's own, at a steady rate."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _THREADS = 4
 
 @frozen
 class Reads:
-    """What is read: paths at a host, one after the other."""
+    """The reads of a client: paths at a host, one after another."""
 
     host: str
     paths: Sequence[str]
 
 
 def reads_of(ui: str) -> Reads:
-    """Return what a page that shows everything would read, for the first query of the application."""
+    """Return the reads of a page that shows everything, for the first query of the application."""
     with urllib.request.urlopen(f"{ui}{_API}/queries", timeout=_TIMEOUT_S) as answer:
         query = json.load(answer)["queries"][0]["id"]
     one = f"/queries/{query}"
@@ -38,7 +38,7 @@ def reads_of(ui: str) -> Reads:
 
 
 def reads_of_spark(ui: str) -> Reads:
-    """Return what asks Spark's own API for about as much: what runs, and where."""
+    """Return comparable reads of Spark's own API: what runs, and where."""
     with urllib.request.urlopen(f"{ui}{_SPARKS_API}", timeout=_TIMEOUT_S) as answer:
         application = f"{_SPARKS_API}/{json.load(answer)[0]['id']}"
     paths = ("", "/executors", "/stages?status=active", "/jobs?status=running", "/environment")
@@ -46,9 +46,9 @@ def reads_of_spark(ui: str) -> Reads:
 
 
 class Readers:
-    """Threads that read `rate` times a second in all while the block lasts; what they find adds up.
+    """Threads that together read `rate` times a second while the block lasts; their results accumulate.
 
-    `took_ms` has the time of each read that was answered, `refused` counts the others (503).
+    `took_ms` has the time of each answered read, `refused` counts the others (503).
     """
 
     def __init__(self, reads: Reads, rate: int) -> None:
@@ -81,7 +81,7 @@ class Readers:
             raise self._errors[0]
 
     def read(self, times: int) -> None:
-        """Read so many times, as fast as it goes; nothing of it counts."""
+        """Read `times` times at full speed; these reads are not counted."""
         connection = self._connect()
         for _ in range(times):
             self._read(connection)

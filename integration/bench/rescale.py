@@ -1,4 +1,4 @@
-"""Measure rescaling on a real cluster: how soon, at what gap in the output, at what cost.
+"""Measure rescaling on a real cluster: its delay, the gap in the output, and its cost.
 
 usage: python -m integration.bench.rescale [--quick] [--rounds N] [--large-rounds N] [--only PART]...
 The last line printed is one JSON object. A whole run also writes it to results/rescale.json, part by part.
@@ -23,9 +23,9 @@ from integration.bench.untuned import untuned
 from integration.streaming.launch import AT_ONCE
 
 _RESULT = Path(__file__).parent / "results" / "rescale.json"
-# About 1 KB of state for each key.
+# Each key has about 1 KB of state.
 _STATE_KEYS = 1_000_000
-# As the tuned peer does.
+# The settings of the tuned peer.
 _EAGER = {
     **AT_ONCE,
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
@@ -33,9 +33,9 @@ _EAGER = {
 
 
 def main() -> int:
-    """Run the parts asked for, write and print the result."""
+    """Run the requested parts, write and print the result."""
     arguments = _arguments()
-    # As at Ctrl-C: what was started is to end too.
+    # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parts = _parts(arguments)
     result: dict[str, object] = {}

@@ -1,8 +1,8 @@
-"""Measure what reads of the REST API, and of Spark's own, cost a running query: with and without, in turns.
+"""Measure the cost of reads of the REST API, and of Spark's own, for a running query, with and without.
 
 usage: python -m integration.bench.rest_load [--quick] [--rounds N] [--rate N]
 The last line printed is one JSON object. A whole run also writes it to results/rest_load.json. Clients,
-driver and executors share the machine, so the clients' own work is part of what is measured.
+driver and executors share the machine, so the clients' own work is part of the measurement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_elastic_lab.demo.cluster import Cluster
 
 _RESULT = Path(__file__).parent / "results" / "rest_load.json"
 _START_TIMEOUT_S = 300.0
-# A driver that still compiles would make the first rounds slower than the others.
+# While the driver's code is still being compiled, the first rounds would be slower than the others.
 _WARM_UP_BATCHES = 100
 _WARM_UP_READS = 200
 _NOTHING = "nothing"
@@ -34,7 +34,7 @@ _NOTHING = "nothing"
 
 @frozen(kw_only=True)
 class _Window:
-    """A stretch of the run with readers or without; times in epoch ms."""
+    """A stretch of the run with or without readers; times in epoch ms."""
 
     read: str
     begin: int
@@ -53,7 +53,7 @@ def main() -> int:
     )
     parser.add_argument("--rate", type=int, default=200, help="reads per second (default 200)")
     arguments = parser.parse_args()
-    # As at Ctrl-C: what was started is to end too.
+    # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     rounds = arguments.rounds or (2 if arguments.quick else 10)
     result = _measure(rounds, batches=20, rate=arguments.rate)
@@ -79,7 +79,7 @@ def _measure(rounds: int, *, batches: int, rate: int) -> dict[str, object]:
             windows = []
             kinds = [_NOTHING, *readers]
             for round_ in range(rounds):
-                # Whoever comes first may meet another machine: they take turns in that, too.
+                # The first kind may meet a different state of the machine, so the order rotates.
                 turn = round_ % len(kinds)
                 for kind in kinds[turn:] + kinds[:turn]:
                     windows.append(_window(application, kind, readers.get(kind), batches))
@@ -100,7 +100,7 @@ def _summary(
     by_kind = {kind: [window for window in windows if window.read == kind] for kind in (_NOTHING, *readers)}
     times = {kind: _durations(those, batches) for kind, those in by_kind.items()}
     found = {kind: p50_p95(durations) for kind, durations in times.items()}
-    # What differs between stretches that are alike is noise.
+    # Differences between stretches of the same kind are noise.
     quiet = by_kind[_NOTHING]
     halves = [p50_p95(_durations(half, batches)) for half in (quiet[::2], quiet[1::2])]
     return {

@@ -1,4 +1,4 @@
-"""Rounds of 2 executors -> 3 -> 2 beneath a running query: a worker joins, then dies by SIGKILL."""
+"""Rounds of 2 executors -> 3 -> 2 under a running query: a worker joins, then is killed with SIGKILL."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from spark_elastic.core.events import ExecutorAdded
 from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.processes import ProcessFailure
 
-# Enough batches after a change to see its wake: the first ones on a new executor are slow.
+# Enough batches to cover the aftermath of a change: the first ones on a new executor are slow.
 _SETTLE_BATCHES = 8
 _SETTLE_TIMEOUT_S = 300.0
-# Before its hundredth batch or so a driver still compiles: a batch takes longer than the trigger's interval.
+# Until about its hundredth batch, a driver still compiles: a batch takes longer than the trigger interval.
 _WARM_UP_BATCHES = 100
 
 
 @attrs.frozen(kw_only=True)
 class Round:
-    """The moments of one round, in epoch ms; `grown` and `shrunk` are None if it did not come into force.
+    """The moments of one round, in epoch ms; `grown` and `shrunk` are None if the change never took effect.
 
-    It has `grown` when a task of a micro-batch with the new count begins on the new executor, and `shrunk`
-    when a micro-batch with the smaller count begins. `warm_up_ms` is what kept the new executor out until it
-    was warm, None if nothing did.
+    It has `grown` when a task of a micro-batch with the new count starts on the new executor, and `shrunk`
+    when a micro-batch with the smaller count starts. `warm_up_ms` is the time for which the warm-up held the
+    new executor back, None if it did not.
     """
 
     registered: int
@@ -53,7 +53,7 @@ class Rounds:
         return [output - killed for killed, output in outputs if output is not None]
 
     def summary(self) -> dict[str, object]:
-        """Return the figures; what never came into force counts under `not_in_force`, not in the times."""
+        """Return the figures; changes that never took effect count only under `not_in_force`."""
         grown = [r.grown - r.registered for r in self.rounds if r.grown is not None]
         shrunk = [r.shrunk - r.killed for r in self.rounds if r.shrunk is not None]
         up = [(r.registered, r.killed) for r in self.rounds]
@@ -81,10 +81,11 @@ class Rounds:
 
 
 def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patience_s: float = 30.0) -> Rounds:
-    """Run the query on a cluster of its own through `count` rounds.
+    """Run the query on its own cluster through `count` rounds.
 
-    The first `preload_batches` micro-batches fill the state and are no part of it. Each change is given
-    `patience_s` to come into force; plain Spark, where nothing changes, only batches to settle.
+    The first `preload_batches` micro-batches fill the state and are not measured. Each change may take
+    `patience_s` to come into force; in plain Spark, where nothing changes, only the batches to settle are
+    awaited.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as name, Cluster(Path(name, "cluster")) as cluster:
         folder = Path(name)
@@ -127,10 +128,10 @@ def _round(cluster: Cluster, application: Application, number: int, patience_s: 
 
 
 def _into_interval(part: float) -> int:
-    """Return when this part of a trigger's interval is over, and say when that was (epoch ms).
+    """Wait until this part of a trigger interval has passed, and return that time (epoch ms).
 
-    What the loss of a worker costs goes by what its executor has just done, so that is not left to chance:
-    the rounds meet every part of the interval, and the same ones with the plugin and without.
+    The cost of a lost worker depends on what its executor has just done, so the moment is not left to chance.
+    The rounds cover every part of the interval, the same ones with and without the plugin.
     """
     # Triggers fall on multiples of the interval.
     wait_ms = (round(part * TRIGGER_MS) - now_ms()) % TRIGGER_MS
@@ -150,13 +151,13 @@ def _registration(application: Application, number: int) -> ExecutorAdded:
 
 
 def _used(application: Application, joined: ExecutorAdded, patience_s: float) -> int | None:
-    """Return when a task of a micro-batch with the new count began on the new executor (epoch ms)."""
+    """Return when a task of a micro-batch with the new count started on the new executor (epoch ms)."""
     since = _in_force(application, 3, joined.at, patience_s)
     return since and application.poll(lambda: application.tasks.first_on(joined.executor, since), patience_s)
 
 
 def _settle(application: Application) -> None:
-    """Return after some micro-batches that start from now on."""
+    """Wait for some micro-batches that start after this call."""
     moment = now_ms()
 
     def settled() -> bool | None:

@@ -1,8 +1,8 @@
-"""Compare policies on simulated days: what they cost, and how long rows wait under each.
+"""Compare policies on simulated days: their cost, and how long rows wait under each.
 
 usage: python -m integration.bench.simulate [--quick | --held-back]
-The last line printed is one JSON object. A whole run also writes it to results/simulate.json, one of the
-loads that are held back to results/simulate-held-back.json.
+The last line printed is one JSON object. A whole run also writes it to results/simulate.json, a run of the
+held-back loads to results/simulate-held-back.json.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def main() -> int:
 
 
 def summary(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, Any]:
-    """Hold our policy against the others over all loads, and say which goals are met.
+    """Compare our policy with the others over all loads, and return which goals are met.
 
-    A rival is beaten on a load where it takes more executor-hours, or leaves rows waiting for longer.
+    A rival is beaten on a load if it uses more executor-hours or leaves rows waiting for longer.
     """
     ours = {load: policies[_OURS] for load, policies in found.items()}
     by_oracle = [mine.executor_hours / found[load][_ORACLE].executor_hours for load, mine in ours.items()]
@@ -94,11 +94,11 @@ def summary(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, Any]:
 
 
 def overall(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, dict[str, float]]:
-    """Put together what each policy comes to on all loads.
+    """Combine the results of each policy over all loads.
 
-    Executor-hours are in the geometric mean so many times those of the oracle. Time outside of the objective
-    is the mean of the loads (percent) and the most of one, `drain_s` the longest stretch of it. The rest adds
-    up.
+    Executor-hours are the geometric mean of the ratios to the oracle's. Time outside the objective is the
+    mean of the loads (percent) and the maximum of one load; `drain_s` is its longest stretch. The rest is
+    summed up.
     """
     return {
         policy: {
@@ -123,7 +123,7 @@ def overall(found: Mapping[str, Mapping[str, RunMetrics]]) -> dict[str, dict[str
 
 
 def _table(policies: Mapping[str, Mapping[str, float]]) -> str:
-    """Lay out a line for each policy."""
+    """Format one line per policy."""
     rows = [["policy", *next(iter(policies.values()))]]
     rows += [[policy, *map(str, of_policy.values())] for policy, of_policy in policies.items()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -133,14 +133,14 @@ def _table(policies: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def _beats(rival: RunMetrics, mine: RunMetrics) -> bool:
-    """Say whether a rival takes less executors without leaving rows waiting for longer."""
+    """Return whether a rival uses fewer executor-hours without leaving rows waiting for longer."""
     return rival.executor_hours < mine.executor_hours and rival.outside_percent <= mine.outside_percent
 
 
 def _scenario(name: str, load: BenchLoad, *, quick: bool) -> Scenario:
-    """Return two queries, one with a fifth of the load, on a cluster that begins with what they need then.
+    """Return two queries, one with a fifth of the load, on a cluster that starts with enough executors.
 
-    Both limit what a micro-batch reads, as queries on Kafka that are to live through an outage do.
+    Both limit the rows of a micro-batch, as queries on Kafka do to survive an outage.
     """
     backlog = _BACKLOG.get(name, 0)
     counts = SourceSpec(partitions=64, backlog=backlog, most_rows=_MOST_ROWS)

@@ -1,4 +1,4 @@
-"""The loads on which policies are compared, in executors' worth: about 1 to 15 of four cores each."""
+"""The loads on which policies are compared; each needs about 1 to 15 executors of four cores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen
 class BenchLoad:
-    """A load for so many hours; defaults are tuned on those that are `tuned`, and reported on all."""
+    """A load for `hours` hours; defaults are tuned on the `tuned` ones and reported on all."""
 
     text: str
     hours: float
@@ -37,11 +37,11 @@ LOADS = {
     "outage": BenchLoad("outage:rate=60000,at=60,length=20,release=5", _RUN, True),
     "backlog": BenchLoad("constant:rate=60000,poisson=1", _RUN, False),
 }
-"""By name; the rows that are there at the begin of `backlog` are in the bench."""
+"""The loads by name; the initial rows of `backlog` are defined in the benchmark."""
 
 HELD_BACK = {
     "short waves": BenchLoad("cosine:mean=80000,amplitude=60000,period=20,noise=5000", _RUN, False),
     "flood": BenchLoad("outage:rate=90000,at=30,length=10,release=3", _RUN, False),
     "busy web": BenchLoad("web:mean=100000,day=0.4,sigma=0.3", _DAY, False),
 }
-"""Chosen when the defaults were settled; nothing is tuned on them, nor on what comes of them."""
+"""Chosen when the defaults were settled; nothing is tuned on these loads or their results."""

@@ -1,4 +1,4 @@
-"""The smallest application: it notes when its session stands and one job is done, in epoch milliseconds.
+"""The smallest application: it records the time when its session and one job are done, in epoch milliseconds.
 
 usage: start_app.py FILE
 """

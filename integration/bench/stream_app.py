@@ -1,7 +1,7 @@
-"""A streaming application as anyone would write it: one query over a steady source, progress in a file.
+"""A plain streaming application: one query over a steady source, with its progress in a file.
 
 usage: stream_app.py stateless|stateful_small|stateful_large CHECKPOINT PROGRESS TRIGGER_MS STATE_KEYS
-It runs until it is ended. PROGRESS gets Spark's own report of each micro-batch, one JSON object a line.
+It runs until it is stopped. PROGRESS gets Spark's own report of each micro-batch, one JSON object a line.
 """
 
 import sys
@@ -18,30 +18,30 @@ from pyspark.sql.streaming.listener import (
 )
 
 ROWS_PER_BATCH = 2000
-# A key of the large state comes with about 1 KB of text, which does not compress.
+# A key of the large state has about 1 KB of text, which does not compress.
 _KEYS_PER_ROW_AT_FIRST = 25
 KEYS_PER_BATCH_AT_FIRST = ROWS_PER_BATCH * _KEYS_PER_ROW_AT_FIRST
 
 
 class ProgressNotes(StreamingQueryListener):
-    """Append each progress report to a file."""
+    """Appends each progress report to a file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Note the report."""
+        """Append the report."""
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(event.progress.json.replace("\n", "") + "\n")
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
 
 def stateless(rows: DataFrame) -> DataFrame:
@@ -60,7 +60,7 @@ def stateful_small(rows: DataFrame) -> DataFrame:
 
 
 def stateful_large(rows: DataFrame, keys: int) -> DataFrame:
-    """Keep about 1 KB for each of `keys` keys: all come in the first batches, later ones touch some."""
+    """Keep about 1 KB for each of `keys` keys: the first batches bring all keys, later ones touch some."""
     value = F.col("value")
     first = value * _KEYS_PER_ROW_AT_FIRST
     many = F.sequence(first, first + (_KEYS_PER_ROW_AT_FIRST - 1))
@@ -71,9 +71,9 @@ def stateful_large(rows: DataFrame, keys: int) -> DataFrame:
 
 
 def main(kind: str, checkpoint: str, progress: str, trigger_ms: str, state_keys: str) -> None:
-    """Run the query of this kind for good."""
+    """Run the query of this kind until the process is stopped."""
     spark = SparkSession.builder.appName(kind).getOrCreate()
-    # In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+    # In one write: Spark runs Python unbuffered, so log lines could come between several writes.
     print(f"UI: {spark.sparkContext.uiWebUrl}\n", end="", flush=True)
     spark.streams.addListener(ProgressNotes(progress))
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", ROWS_PER_BATCH)

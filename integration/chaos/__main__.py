@@ -1,15 +1,15 @@
-"""Run an application on a real cluster, let one thing after another go wrong, and check what comes of it.
+"""Run an application on a real cluster, inject one fault after another, and check the results.
 
 usage: python -m integration.chaos --faults N --seed S [--minutes M] [--burst N] [--kinds KIND,...]
                                    [--no-restarts] [--plain | --reactive] [--no-rerun] [--folder DIR]
                                    [--after DIR]...
        python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
                                    [--no-rerun] [--folder DIR]
-With `--plain` the application is one of plain Spark: what it does not survive without us, we need not either.
-With `--reactive` it is in reactive mode and has to use all slots once all is well, else in adaptive mode.
-With `--burst` all has to be well after so many steps only: each in between meets what the last has left.
-If anything is broken, the same script is done three times more, and shrunk if that breaks again.
-The last line printed is one JSON object; the exit code is 1 if anything is broken.
+With `--plain` the application runs in plain Spark: the plugin need not survive what plain Spark does not.
+With `--reactive` it runs in reactive mode and must use all slots after recovery; otherwise in adaptive mode.
+With `--burst` it must have recovered only after that many steps: each fault in between hits the effects of
+the one before. If anything is broken, the same script runs three times more, and is shrunk if that breaks
+again. The last line printed is one JSON object; the exit code is 1 if anything is broken.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from integration.chaos.shrink import TIMES, again, shrink, what_broke
 
 
 def main() -> int:
-    """Run what is asked for, and print the result."""
+    """Run the requested faults, and print the result."""
     arguments = _arguments()
-    # As at Ctrl-C: what was started is to end too.
+    # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="chaos-"))
     print(
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def _again(result: Mapping[str, Any], folder: Path, plan: Plan) -> dict[str, object]:
-    """Do a script again that broke something, and say what came of it."""
+    """Repeat a script that broke something, and return the results."""
     wanted, steps = what_broke(result), list(read_steps(Path(result["script"])))
     print(f"broken: {sorted(wanted)}; once more, {TIMES} times", file=sys.stderr, flush=True)
     found = again(steps, wanted, _runs(folder / "again", plan))
@@ -87,7 +87,7 @@ def _again(result: Mapping[str, Any], folder: Path, plan: Plan) -> dict[str, obj
 
 
 def _shrink(steps: list[Step], folder: Path, plan: Plan) -> int:
-    """Print the shortest script that was found to break what the whole breaks first."""
+    """Print the shortest script found to break what the whole script breaks first."""
     runs = _runs(folder, plan)
     wanted = what_broke(runs(steps))
     if not wanted:
@@ -100,7 +100,7 @@ def _shrink(steps: list[Step], folder: Path, plan: Plan) -> int:
 
 
 def _runs(folder: Path, plan: Plan) -> Callable[[Sequence[Step]], Mapping[str, Any]]:
-    """Return what runs steps, each time in a new world in a folder of `folder`."""
+    """Return a function that runs steps, each time in a new world in a subfolder of `folder`."""
     tries = itertools.count()
     return lambda steps: run(folder / str(next(tries)), plan, iter(steps))
 

@@ -1,4 +1,4 @@
-"""Faults of the application itself: its driver stands still or ends, its queries are stopped, it is slow."""
+"""Faults of the application itself: its driver freezes or ends, its queries are stopped, it is slow."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from integration.chaos.settings import QUEUES
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
-# Whatever the query waits for. Spark itself waits for half a minute until old logs are removed.
+# Regardless of the query's own waits. Spark itself waits up to half a minute until old logs are removed.
 _STOPPED_S = 40.0
 _STARTED_S = 60.0
 _MS = (20, 300)
 
 
 class FreezeDriver(Freezes):
-    """The driver's JVM stands still: a long collection, a machine that is moved. Nothing is lost by it."""
+    """The driver's JVM freezes, as in a long GC or a VM migration. Nothing is lost."""
 
     name = "driver_frozen"
     shortest, longest = 1.0, 30.0
@@ -46,7 +46,7 @@ class KillDriver(_EndsDriver):
 
 
 class EndDriver(_EndsDriver):
-    """The same with SIGTERM, at which Spark ends its context."""
+    """The same with SIGTERM, on which Spark stops its context."""
 
     name = "driver_ended"
 
@@ -55,7 +55,7 @@ class EndDriver(_EndsDriver):
 
 
 class StopContext(_EndsDriver):
-    """The application itself ends, by `spark.stop()`, and is started again."""
+    """The application itself ends with `spark.stop()`, and is started again."""
 
     name = "context_stopped"
 
@@ -66,7 +66,7 @@ class StopContext(_EndsDriver):
 
 
 class StopQuery(Fault):
-    """The application stops a query and starts it again, from the same checkpoint."""
+    """The application stops a query and starts it again from the same checkpoint."""
 
     name = "query_stopped"
     repeats = True
@@ -75,7 +75,7 @@ class StopQuery(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._query = query
         world.stop_and_start(query)
-        # Its end must not wait for what comes when all is put right.
+        # Its end must not depend on the healing of other faults.
         eventually(
             lambda: world.has_stopped(query) or world.is_frozen_or_gone,
             f"{query} is stopped",
@@ -85,14 +85,14 @@ class StopQuery(Fault):
         return query
 
     def outcome(self, world: World) -> None:
-        # The application that was started again meanwhile has started its queries anyway.
+        # An application that was started again meanwhile has started its queries anyway.
         eventually(
             lambda: world.has_started(self._query), f"{self._query} is stopped and started", _STARTED_S
         )
 
 
 class TakeQueryOver(StopQuery):
-    """The application starts others on the checkpoint of a query: each ends the one before, as Spark does."""
+    """The application starts two more on a query's checkpoint: as in Spark, each ends the one before."""
 
     name = "query_taken_over"
 
@@ -103,14 +103,14 @@ class TakeQueryOver(StopQuery):
 
 
 class EndQuery(StopQuery):
-    """Somebody ends a query over the API, maybe with a savepoint, and the application starts it again."""
+    """A client ends a query over the API, maybe with a savepoint, and the application starts it again."""
 
     name = "query_ended"
     needs_plugin = True
     longest = 3.0
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
-        self._query = query  # what is not answered may have been done
+        self._query = query  # a request without an answer may have been carried out
         saved = chance.random() < 0.5
         if saved:
             world.api.order(f"{world.path(query)}/savepoints", {"stop": True})
@@ -124,7 +124,7 @@ class EndQuery(StopQuery):
 
 
 class SlowListener(Fault):
-    """A listener of the application is so slow that Spark drops events, for every listener in its queue."""
+    """A listener of the application is so slow that Spark drops events, for all listeners in its queue."""
 
     name = "listener_slow"
     shortest, longest = 1.0, 10.0

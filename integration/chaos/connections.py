@@ -1,4 +1,4 @@
-"""Faults of clients that connect and then say nothing."""
+"""Faults of clients that connect and then stay silent."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class _Idles(Fault):
 
     @abstractmethod
     def address(self, world: World) -> tuple[str, int] | None:
-        """Return host and port of the driver that are connected to."""
+        """Return host and port of the driver to connect to."""
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._held: list[socket.socket] = []
         address = self.address(world)
         if address is None:
             raise Missed("no such port")
-        # Some begin to say something.
+        # Some send the start of a request.
         said, words = chance.choice(_WORDS)
         deadline = time.monotonic() + _CONNECT_S
-        # Spark's UI lets one connection wait in line: not all that are wanted are made in time.
+        # Spark's UI lets one connection wait in line: not all of them may be established in time.
         while len(self._held) < _MANY and time.monotonic() < deadline:
             with suppress(OSError):
                 connection = socket.create_connection(address, _CONNECT_S)

@@ -1,6 +1,6 @@
-"""The faults: one class each, which strikes a target of its choice and later heals what it did.
+"""The faults: one class each, which strikes a target of its choice and later heals the damage.
 
-What a fault may bring about is said by its flags; whatever else happens is a defect.
+A fault's flags declare its permitted effects; anything else is a defect.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Missed(Exception):
 
 
 class Fault(ABC):
-    """Something that goes wrong.
+    """A fault that can be injected.
 
-    `repeats` says that batches may be done again, `fails` that they may fail, `loses_policy` that the policy
-    process may be replaced, `ends_driver` that the driver ends and the application is started again,
-    `ends_burst` that all has to be well before the next step,
-    `ends_queries` that a query which is not restarted ends. `needs_links` says that it needs a network, which
-    not every machine allows, `needs_plugin` that plain Spark has nothing to strike, `needs_bounds` that there
-    is nothing to strike in reactive mode either. It lasts from `shortest` to `longest` seconds.
+    `repeats`: batches may be repeated. `fails`: they may fail. `loses_policy`: the policy process may be
+    replaced. `ends_driver`: the driver ends and the application is started again. `ends_burst`: recovery must
+    be complete before the next step. `ends_queries`: a query that is not restarted ends. `needs_links`: it
+    needs a network, which not every machine allows. `needs_plugin`: plain Spark has nothing to strike.
+    `needs_bounds`: there is nothing to strike in reactive mode either. It lasts from `shortest` to `longest`
+    seconds.
     """
 
     name: ClassVar[str]
@@ -54,16 +54,16 @@ class Fault(ABC):
 
     @abstractmethod
     def strike(self, world: World, query: str, chance: random.Random) -> str:
-        """Do it, `query` is the one whose phase was looked at; says what it has hit.
+        """Inject the fault and return its target; `query` is the one whose phase was checked.
 
         Raises Missed and Failure.
         """
 
     def heal(self, world: World) -> None:
-        """Undo what `World.calm` does not."""
+        """Undo the damage that `World.calm` does not undo."""
 
     def outcome(self, world: World) -> None:
-        """Wait for what must come of it, once all is put right. Raises AssertionError."""
+        """Wait for the required outcome, after everything is healed. Raises AssertionError."""
 
 
 class LosesExecutors(Fault):
@@ -130,13 +130,13 @@ class AllWorkersGone(LosesExecutors):
 
 
 class Freezes(Fault):
-    """A process stands still and then continues."""
+    """A process freezes and then continues."""
 
     _frozen: psutil.Process | None = None
 
     @abstractmethod
     def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
-        """Return the process, None if there is none."""
+        """Return the process, or None if there is none."""
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         self._frozen = self.choose(world, chance)
@@ -172,7 +172,7 @@ class FreezeWorker(Freezes):
 
 
 class KillMaster(Fault):
-    """The master ends and is started again, with what it has written down of workers and applications."""
+    """The master ends and is started again, with its recorded workers and applications."""
 
     name = "master_killed"
     shortest, longest = 0.5, 10.0
@@ -186,7 +186,7 @@ class KillMaster(Fault):
 
 
 class SetBounds(Fault):
-    """Somebody declares bounds that can be had, and half the time takes them back."""
+    """A client declares valid bounds, and half the time withdraws them."""
 
     name = "bounds_set"
     needs_plugin = needs_bounds = True
@@ -209,7 +209,7 @@ class SetBounds(Fault):
 
 
 class FlapBounds(Fault):
-    """Somebody cannot decide on bounds, for all queries with state at once, and faster than they follow."""
+    """A client keeps changing bounds, for all stateful queries at once, and faster than they can follow."""
 
     name = "bounds_flap"
     needs_plugin = needs_bounds = True
@@ -224,7 +224,7 @@ class FlapBounds(Fault):
 
 
 class SetWrongBounds(Fault):
-    """Somebody declares what no bounds are: it is refused, and nothing has changed."""
+    """A client declares invalid bounds: they are refused, and nothing changes."""
 
     name = "bounds_refused"
     needs_plugin = needs_bounds = True
@@ -250,7 +250,7 @@ class SetWrongBounds(Fault):
 
 
 class TakeSavepoint(Fault):
-    """Somebody wants a savepoint; it comes, unless the query is in no state to be saved."""
+    """A client requests a savepoint; it is taken, unless the query's state does not allow it."""
 
     name = "savepoint"
     needs_plugin = True
@@ -265,7 +265,7 @@ class TakeSavepoint(Fault):
         return query
 
     def outcome(self, world: World) -> None:
-        # Nobody knows of it any more once its driver has ended.
+        # The request is lost once its driver has ended.
         if self._wanted is not None and self._driver == world.process.pid:
             query, since = self._wanted
             eventually(lambda: self._told(world, query, since), f"a savepoint of {query}", _WAIT_S, 0.2)

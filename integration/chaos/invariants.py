@@ -1,4 +1,4 @@
-"""What must hold once faults are over, and at the end."""
+"""The conditions that must hold after faults, and at the end."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from spark_elastic.runtime.port import QueueName
 from spark_elastic_tools.client import API, Failure, Json
 
 RECOVERED_S, SLOTS_S = 60.0, 30.0
-#: No bounds are declared then, so the application uses all that is there.
+#: The problem of missing executors; no bounds are declared then, so the application should use all of them.
 MISSING = "executors are missing"
 _POLL_S = 0.1
-# Spark's own threads and files come and go.
+# Some variation is normal: Spark's own threads and files come and go.
 MORE_THREADS, MORE_FILES, MORE_PORTS = 40, 80, 4
-# A policy process has a connection for its loop, and one for each queue of requests.
+# A policy process has one connection for its loop and one for each queue of requests.
 _CONNECTIONS = {"elastic-gateway-call": 1 + len(get_args(QueueName))}
-# A driver that has just begun has less than half of what it has later: of its broadcasts, generated code, UI.
+# A driver that has just started holds less than half of what it holds later: broadcasts, generated code, UI.
 MORE_HEAP_MB, MORE_POLICY_MB = 128, 64
 _THREAD = re.compile(r'^"(.*?)" ', re.MULTILINE)
-# Pools of Spark's that are bounded, and whose threads stay for a minute.
+# Spark's bounded thread pools; their threads stay for a minute.
 _POOLS = (
     "block-manager-",
     "SparkUI-",
@@ -48,12 +48,12 @@ _POOLS = (
 _DECLARES_STATE = "Starting Streaming TransformWithStateInPandas Python worker."
 _ENTRY = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} )", re.MULTILINE)
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
-#: What Spark calls an error when executors are lost, or a batch fails as it is meant to.
+#: Spark's log entries at level ERROR when executors are lost, or when a batch fails on purpose.
 KNOWN_ERRORS = (
     r"TaskSchedulerImpl: Lost executor ",
     r"TaskSetManager: (\[.*\] )?Task \d+ in stage \S+ failed \d+ times",
     r"Inbox: Ignoring error",
-    # Its network of connections that break.
+    # Broken connections in its network.
     r"(Transport\w+|RetryingBlockTransferor|OneForOneBlockFetcher|ShuffleBlockFetcherIterator): ",
     r"StandaloneSchedulerBackend: ",
     r"Utils: Aborting task",
@@ -66,24 +66,24 @@ KNOWN_ERRORS = (
     # An executor is about to end.
     r"ContextCleaner: Error cleaning broadcast \d+",
     r"FileFormatWriter: Aborting job ",
-    # A query that is stopped is interrupted wherever it is.
+    # A stopped query is interrupted wherever it is.
     r"TorrentBroadcast: Store broadcast \S+ fail, remove all pieces",
-    # A task of Python's ends while its context does: nobody takes its accumulators any more.
+    # A Python task ends together with its context: its accumulators are no longer accepted.
     r"DAGScheduler: Failed to update accumulator \d+ \(\S+\.PythonAccumulatorV2\)",
-    # What has failed beside a query's own thread: its purge of old batches where the storage fails.
+    # A failure outside the query's own thread: the purge of old batches when the storage fails.
     r"ErrorNotifier: A fatal error has occurred",
-    # A slow listener at a short queue.
+    # A slow listener on a short queue.
     rf"AsyncEventQueue: Dropping event from queue ({'|'.join(QUEUES)})\.",
-    # Spark's own listener was not told of its end, and finds that out when its heartbeats are missing.
+    # Spark missed the end of an executor, and notices it by the missing heartbeats.
     r"TaskSchedulerImpl: Lost an executor \S+ \(already removed\)",
-    # A rescale that loses its executors or its storage is taken back.
+    # A rescale that loses its executors or its storage is rolled back.
     r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
 )
 
 
 @frozen
 class Size:
-    """What the driver holds, and its policy process; threads by name, without numbers."""
+    """The resources of the driver and its policy process; threads by name, without numbers."""
 
     threads: Counter[str]
     files: int
@@ -98,14 +98,14 @@ class Size:
         )
 
     def idle_threads(self) -> list[str]:
-        """Say of which threads of ours there are more than a driver whose queries run has use for."""
+        """Name our kinds of threads that are more numerous than a driver with running queries needs."""
         ours = {name: count for name, count in self.threads.items() if name.startswith("elastic-")}
         return [
             f"{count} threads {name}" for name, count in ours.items() if count > _CONNECTIONS.get(name, 1)
         ]
 
     def more_than(self, other: Size) -> list[str]:
-        """Say what there is more of, beyond what comes and goes."""
+        """Name the resources that have grown beyond normal variation."""
         said = []
         if self.threads.total() > other.threads.total() + MORE_THREADS:
             more = (self.threads - other.threads).most_common(8)
@@ -121,7 +121,7 @@ class Size:
 
 
 def size_of(world: World) -> Size:
-    """Count the driver's threads, files, ports and the objects that are in reach; the policy's memory."""
+    """Return the driver's threads, files, ports and reachable objects, and the policy's memory."""
     pid = world.process.pid
     stacks = tool_output(JSTACK, str(pid))
     names = (name for name in _THREAD.findall(stacks) if not name.startswith(_POOLS))
@@ -138,21 +138,22 @@ def size_of(world: World) -> Size:
 def ports_left_by_spark(log: Path) -> int:
     """Count the ports that Spark has left open: one for each Python process that declares a query's state.
 
-    `PythonWorkerFactory` closes a channel while a selector has it, which is not closed: so it stays.
+    `PythonWorkerFactory` closes a channel while it is registered with a selector that stays open, so the
+    channel stays open too.
     """
     return log.read_text(errors="replace").count(_DECLARES_STATE)
 
 
 @define
 class Recovery:
-    """How faults were got over: seconds, and what was not."""
+    """The recovery from faults: its duration in seconds, and the remaining problems."""
 
     seconds: float = 0.0
     broken: list[str] = field(factory=list)
 
 
 def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
-    """Wait until all is well again, as it must be in time."""
+    """Wait until everything has recovered, within the time limit."""
     began = time.monotonic()
     before = dict(world.tail.counts())
     slots_said = looked_for_lost = False
@@ -161,7 +162,7 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
     while True:
         passed = time.monotonic() - began
         wrong = list(_behind(world, before))
-        # Asking for the rest makes the machine slow; who is behind has not recovered anyway.
+        # The other checks slow the machine down; a query that is behind has not recovered anyway.
         if not wrong or passed > SLOTS_S:
             wrong += not_well(world)
         result.seconds = round(passed, 2)
@@ -171,10 +172,10 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
             result.broken.append(f"the application has ended with code {world.process.exit_code}")
             return result
         if passed > SLOTS_S and not looked_for_lost and any(MISSING in what for what in wrong):
-            # An error of Spark's own, which is counted: there is nothing that the application could do.
+            # A defect of Spark's, which is counted: the application cannot do anything about it.
             with suppress(OSError):
                 if world.replace_lost_workers():
-                    slots_due = time.monotonic() - began + SLOTS_S  # of an executor that is about to begin
+                    slots_due = time.monotonic() - began + SLOTS_S  # for an executor that is about to start
                 looked_for_lost = True
         if passed > slots_due and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
@@ -194,7 +195,7 @@ def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
 
 
 def not_well(world: World) -> Iterator[str]:
-    """Name what is not well in this moment."""
+    """Name the current problems."""
     living = len(world.executors())
     if living != len(world.workers):
         yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
@@ -216,7 +217,7 @@ def not_well(world: World) -> Iterator[str]:
 
 
 def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
-    """Name batches that were written twice, but for those within `windows` (epoch ms) of their faults."""
+    """Name batches that were written twice outside the `windows` (epoch ms) of their faults."""
     said = []
     for name in STATEFUL:
         seen: dict[int, int] = {}
@@ -228,7 +229,7 @@ def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
 
 
 def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
-    """Count the batch jobs, and name those that were wrong, or failed without an executor being lost."""
+    """Count the batch jobs, and name those that were wrong, or failed without the loss of an executor."""
     done = _noted(world, "jobs")
     said = []
     for job in done:
@@ -240,7 +241,7 @@ def jobs(world: World, windows: list[tuple[int, int]]) -> tuple[int, list[str]]:
 
 
 def badly_restarted(world: World, windows: list[tuple[int, int]]) -> list[str]:
-    """Name who waits for a query that was stopped, and restarts that no fault has kept from working."""
+    """Name waiters of stopped queries that have not returned, and restarts that failed without a fault."""
     said = _noted(world, "again")
     waiting = [
         f"{line['waits']}: a waiter has not returned, at {line['at']}" for line in said if "waits" in line
@@ -253,7 +254,7 @@ def badly_restarted(world: World, windows: list[tuple[int, int]]) -> list[str]:
 
 
 def _noted(world: World, name: str) -> list[Json]:
-    """Return the lines of a file of the application's."""
+    """Return the lines of a file written by the application."""
     file = world.output / f"{name}.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -263,7 +264,7 @@ def _within(windows: list[tuple[int, int]], at: int) -> bool:
 
 
 def secrets_answered(world: World) -> list[str]:
-    """Name what of the REST API has the secret in its answer, of all that can be read there."""
+    """Name the readable resources of the REST API that reveal the secret."""
     client = Client(world.api.url, API)
     try:
         ids = [query["id"] for query in world.queries().values()]
@@ -272,7 +273,7 @@ def secrets_answered(world: World) -> list[str]:
         ]
         of_query = [path for path in readable if "{number}" not in path and "{rescale}" not in path]
         asked = {path.format(query=query) for path in of_query for query in ids or [""]}
-        # Not by the driver's own client, which takes objects alone: an answer may be a list.
+        # Not with the driver's own client, which accepts only objects: an answer may be a list.
         return [
             f"the answer of {path} has the secret"
             for path in sorted(asked)
@@ -283,10 +284,10 @@ def secrets_answered(world: World) -> list[str]:
 
 
 def secrets_told(world: World) -> list[str]:
-    """Name the journals and logs in which something of ours has told the secret."""
+    """Name the journals and logs in which our code has revealed the secret."""
     said = [f"{path.name} has the secret" for path in world.journals() if SECRET in path.read_text()]
     for log in world.logs:
-        # With the lines of an exception, which come after those that name us.
+        # Including the lines of an exception, which follow those that name us.
         entries = _ENTRY.split(log.read_text(errors="replace"))
         told = (entry for entry in entries if SECRET in entry and "spark-elastic" in entry)
         said += [f"the log has the secret: {entry[:300]}" for entry in told]
@@ -294,7 +295,7 @@ def secrets_told(world: World) -> list[str]:
 
 
 def unknown_errors(log: str) -> dict[str, int]:
-    """Count the lines of drivers' logs that are errors of no known cause."""
+    """Count the error lines of no known cause in drivers' logs."""
     found: dict[str, int] = {}
     for match in _ERROR.finditer(log):
         line = f"{match[1]}: {match[2][:200]}"
@@ -305,7 +306,7 @@ def unknown_errors(log: str) -> dict[str, int]:
 
 @define
 class Final:
-    """What was found at the end."""
+    """The findings at the end."""
 
     rows: int = 0
     jobs: int = 0

@@ -1,4 +1,4 @@
-"""What a journal says about an application that is over."""
+"""What the journal of an ended application records."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from spark_elastic.runtime.replay import replay
 class Moves:
     """The moves of state in a journal, by rescales and at the start of a query.
 
-    Between two of one query there is a committed batch. No more than `AT_ONCE` queries may have an order to
-    move that has no outcome yet; `at_once` is the most that had. (After ten minutes a move counts no more: no
-    run waits for so long.)
+    There must be a committed batch between two moves of one query. At most `AT_ONCE` queries may have an
+    order to move without an outcome at the same time; `at_once` is the maximum that had. (After ten minutes a
+    move no longer counts, but no run waits that long.)
     """
 
     moved: int = 0
@@ -46,7 +46,7 @@ class Moves:
 
     @classmethod
     def of(cls, journal: Path) -> Moves:
-        """Read a journal; what cannot be read is for the replay to say."""
+        """Read a journal; the replay reports one that cannot be read."""
         result = cls()
         try:
             for place, entry in read_journal(journal):
@@ -81,7 +81,7 @@ class Moves:
     def _follow(self, event: Event, place: str) -> None:
         match event:
             case Snapshot():
-                # What was done and committed unheard is not known.
+                # Moves and commits that were not reported are unknown.
                 self._fresh.clear()
                 self._moving.clear()
                 for info in event.queries:
@@ -114,7 +114,7 @@ class Moves:
             self._counts[facts.query] = partitions
 
     def _end(self, query: str, run: str | None = None) -> Rescale | StartQuery | None:
-        """Let a query move no more, unless it was in another run that it did; returns what was ordered."""
+        """End the move of a query, unless it belongs to another run; return its order."""
         order = self._moving.get(query)
         if order is None or run not in (None, order.run):
             return None
@@ -138,7 +138,7 @@ class Moves:
 
 
 def replayed(journal: Path) -> list[str]:
-    """Run a journal again; says where it came to something else."""
+    """Replay a journal; return where it differs."""
     try:
         result = replay(read_journal(journal), Scheduler)
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""What the master counts as used, though nobody uses it."""
+"""The cores that the master counts as used although they are not."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _STARTS = re.compile(r"Starting Spark worker (\S+):(\d+) with ")
 
 
 def without_executor(master_ui: str, workers: Iterable[Worker]) -> list[Worker]:
-    """Return the workers whose cores are used, as the master says, and that have no executor.
+    """Return the workers without an executor whose cores the master counts as used.
 
-    For a moment that is so of each executor that starts or ends. It stays so after a race of Spark's own: a
-    worker that registers anew while the master recovers is taken in without its executors, gets one more, and
-    then those that it had are added. The master counts their cores for good, and starts no executor there
-    (`Master.scala`: `RegisterWorker` before `WorkerSchedulerStateResponse`). Raises OSError.
+    This is normal for a moment while an executor starts or ends. It becomes permanent after a race in Spark:
+    a worker that registers again while the master recovers is added without its executors and gets another
+    one, and then its own executors are added. The master counts their cores permanently and starts no
+    executor there (`Master.scala`: `RegisterWorker` before `WorkerSchedulerStateResponse`). Raises OSError.
     """
     with urlopen(f"{master_ui}/json/", timeout=_READ_S) as response:
         listed = json.load(response)["workers"]
@@ -31,7 +31,7 @@ def without_executor(master_ui: str, workers: Iterable[Worker]) -> list[Worker]:
 
 
 def _address(worker: Worker) -> tuple[str, int] | None:
-    """Return where a worker listens. Its log says it: nobody sees into another network namespace."""
+    """Return a worker's address from its log: another network namespace cannot be inspected."""
     found = _STARTS.search(worker.process.log.read_text(errors="replace"))
     return (found[1], int(found[2])) if found else None
 
@@ -40,4 +40,4 @@ def _has_executor(worker: Worker) -> bool:
     try:
         return bool(executors(worker))
     except psutil.NoSuchProcess:
-        return True  # it has ended, and lacks more than that
+        return True  # it has ended, which is another problem

@@ -1,6 +1,6 @@
 """A network on this machine: a namespace for each worker, with an address and a link that can be cut or slow.
 
-The links meet in a bridge. It has a namespace of its own, where no rule of this machine's firewall counts.
+The links meet in a bridge. It has its own namespace, to which this machine's firewall rules do not apply.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 _COMMAND_S = 30.0
-# Few networks have such addresses, and what the machine knows a way to is left alone.
+# Few networks use such addresses, and those that the machine has a route to are skipped.
 _SECOND = range(201, 251)
-# So many workers have addresses with the same three numbers in front.
+# The number of workers with the same first three address bytes.
 _IN_A_ROW = 250
 _UPLINK = "uplink"
-# A queue that holds what comes in so many ms adds that much delay, and what comes on top of it is lost.
+# A queue that holds the data of this many ms adds that much delay; data beyond it is dropped.
 _QUEUE_MS, _BURST = 400, "4kb"
 
 
 class NotAllowed(Exception):
-    """This machine does not let us make a network, for the reason that the message has."""
+    """This machine does not let us create a network; the message has the reason."""
 
 
 class Network:
-    """Its own end, where master and driver are, has the address `host`; workers join it one by one."""
+    """The network; its own end, with master and driver, has the address `host`. Workers join one by one."""
 
     def __init__(self, closing: ExitStack) -> None:
         self._closing = closing
-        # Two runs at once do not meet.
+        # Two concurrent runs must not collide.
         self.name = f"chaos{os.getpid()}"
         self._front = _free_addresses()
         self._ports: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Network:
         self._switch = self._namespace("switch")
         _run("ip", "-n", self._switch, "link", "add", "bridge", "type", "bridge")
         _run("ip", "-n", self._switch, "link", "set", "bridge", "up")
-        # Gone at once, while what is in a namespace goes after that.
+        # It is deleted at once; devices in a namespace are deleted some time after it.
         _run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "p0", "netns", self._switch)
         closing.callback(_run, "ip", "link", "delete", self.name)
         self._plug_in("p0")
@@ -46,7 +46,7 @@ class Network:
         _run("ip", "link", "set", self.name, "up")
 
     def join(self) -> tuple[str, list[str]]:
-        """Make room for one worker more: its address, and what its command line is to begin with."""
+        """Add a worker; return its address, and the prefix of its command line."""
         number = len(self._ports) + 1
         row, place = divmod(number, _IN_A_ROW)
         host, port = f"{self._front}.{row}.{place + 2}", f"p{number}"
@@ -61,18 +61,18 @@ class Network:
         return host, ["ip", "netns", "exec", name]
 
     def cut(self, host: str) -> None:
-        """Let nothing through to a worker, or from it."""
+        """Drop all traffic to and from a worker."""
         _run("ip", "-n", self._switch, "link", "set", self._ports[host], "down")
 
     def slow(self, host: str, kbit: int) -> None:
-        """Let through so many kbit a second each way; what waits for too long is lost."""
+        """Limit the rate to `kbit` kbit/s each way; data that waits too long is dropped."""
         self._slow.add(host)
         for namespace, device in self._ends(host):
             shape = ("tbf", "rate", f"{kbit}kbit", "burst", _BURST, "latency", f"{_QUEUE_MS}ms")
             _run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *shape)
 
     def mend(self, host: str) -> None:
-        """Undo both; nothing happens to a link that is well."""
+        """Undo both; do nothing for a healthy link."""
         _run("ip", "-n", self._switch, "link", "set", self._ports[host], "up")
         if host in self._slow:
             self._slow.remove(host)
@@ -96,16 +96,16 @@ class Network:
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Make a network, which is gone after the block. Raises NotAllowed.
+    """Create a network, which is removed after the block. Raises NotAllowed.
 
-    A namespace lives as long as a process in it: end them before.
+    A namespace lives as long as any process in it: end these processes first.
     """
     with ExitStack() as closing:
         yield Network(closing)
 
 
 def why_not() -> str | None:
-    """Try to make a network with all that is done to one; tells why it cannot be made, None if it can."""
+    """Create a test network and use all its functions; return why it fails, or None if it works."""
     try:
         with network() as made:
             host, within = made.join()

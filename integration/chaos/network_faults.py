@@ -1,7 +1,7 @@
-"""Faults of the network between a worker, with its executors, and everybody else.
+"""Faults of the network between a worker, with its executors, and all other processes.
 
-Spark gives a peer up that is silent for `spark.network.timeout` (120 s), and a worker after 60 s. No link is
-away for so long: connections wait, and what was lost on them is sent again.
+Spark gives up a peer that is silent for `spark.network.timeout` (120 s), and a worker after 60 s. No link is
+down for that long: connections wait, and lost data is sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Link(Fault):
 
     @abstractmethod
     def harm(self, network: Network, host: str, chance: random.Random) -> str:
-        """Do something to the link of a worker; says what."""
+        """Damage the link of a worker; return a description."""
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         if world.network is None or not world.workers:
@@ -39,7 +39,7 @@ class _Link(Fault):
 
 
 class CutLink(_Link):
-    """A cable is pulled out, and put in again."""
+    """A cable is unplugged and plugged in again."""
 
     name = "link_cut"
 
@@ -49,7 +49,7 @@ class CutLink(_Link):
 
 
 class SlowLink(_Link):
-    """Little gets through at a time, with delay and loss."""
+    """The link has a low rate, with delay and loss."""
 
     name = "link_slow"
 

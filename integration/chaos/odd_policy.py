@@ -1,11 +1,11 @@
-"""The real policy, which behaves oddly while a file says so.
+"""The real policy process, which misbehaves as a file orders.
 
-The file has a word and its detail: `garbage KEY` lets the next exchange be that of `NONSENSE`, `late SECONDS`
-lets each exchange come so much later, `never` lets none come any more, `odd_answers` replaces each answer to
-a request, `slow_journal SECONDS` lets each flush of the journal take so long. `garbage` and `never` are for
-one process: it takes the file away.
+The file has a word and its detail: `garbage KEY` makes the next exchange that of `NONSENSE`, `late SECONDS`
+delays each exchange by that time, `never` stops all exchanges, `odd_answers` replaces each answer to a
+request, `slow_journal SECONDS` makes each flush of the journal take that long. `garbage` and `never` apply to
+one process: it removes the file.
 
-usage: odd_policy.py FILE and whatever the plugin adds
+usage: odd_policy.py FILE and the plugin's own arguments
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ _ODD: tuple[dict[str, Any], ...] = (
 
 
 class OddPolicy:
-    """The other end: says how the policy process is to behave."""
+    """The other end: orders the misbehaviour of the policy process."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.file = folder / "odd"
 
     def order(self, kind: str, detail: str) -> None:
-        """Let it behave oddly from now on."""
+        """Start this misbehaviour."""
         hidden = self.file.with_suffix(".new")
         hidden.write_text(f"{kind} {detail}")
         hidden.replace(self.file)
 
     @property
     def taken(self) -> bool:
-        """Whether a process has taken an order for one process; other orders stay until it is calm."""
+        """Whether a process has taken an order for one process; other orders stay until `calm`."""
         return not self.file.exists()
 
     def calm(self) -> None:
-        """Let it behave well; nothing happens if it does."""
+        """End any misbehaviour."""
         self.file.unlink(missing_ok=True)
 
 
@@ -82,7 +82,7 @@ def main(file: Path) -> None:
                 time.sleep(_FOREVER_S)
             elif kind == GARBAGE:
                 file.unlink(missing_ok=True)
-                # It does not come through here: nobody would write it as JSON.
+                # Sent directly: the usual way would encode it as JSON.
                 gateway._gateway.entry_point.exchange(NONSENSE[detail])
         elif kind == ODD_ANSWERS and request.get("answer"):
             answered += 1

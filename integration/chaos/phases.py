@@ -1,4 +1,4 @@
-"""In which phase of its life a query is, and how to bring it into one."""
+"""The phases in the life of a query, and how to bring a query into one."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 RUNNING, STABILIZING, COOLDOWN, MOVING = "running", "stabilizing", "cooldown", "moving"
 BACKOFF, HELD, STARTING = "backoff", "held", "starting"
-#: Those that a fault is meant to meet; a query can be in others as well.
+#: The phases in which a fault should hit; a query can be in others as well.
 PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
-#: Those that can be aimed at in a mode of the application. Without bounds the others are met as workers come
-#: and go; a query of plain Spark has no phases: it runs.
+#: The phases that can be provoked in a mode of the application. Without bounds, the others occur as workers
+#: come and go. A query of plain Spark has no phases: it runs.
 PHASES_OF: Mapping[Mode, tuple[str, ...]] = {
     "adaptive": PHASES,
     "reactive": (RUNNING, BACKOFF),
     "plain": (RUNNING,),
 }
-#: Those that begin with a batch that fails.
+#: The phases that start with a failing batch.
 ILL = (BACKOFF, HELD, STARTING)
-#: Those before a rescale that the eager one of the queries does not have.
+#: The phases before a rescale that the eager query does not have.
 WAITING = (STABILIZING, COOLDOWN)
 UNKNOWN = "unknown"  # the policy does not answer
 
 _PATIENCE_S = 12.0
-# Shorter than any phase. Looking all the time would take half a core from what is looked at.
+# Shorter than any phase. Polling without a pause would take half a core from the application.
 _LOOK_S = 0.02
 _STATES = {"WaitingForResources": HELD, "CreatingExecutionGraph": STARTING}
 
 
 def phase_of(query: Json) -> str:
-    """Name the phase of a query as the API shows it."""
+    """Return the phase of a query from the API's view of it."""
     state = query["state"]
     if state == "Restarting":
         return BACKOFF if query["target"] is None else MOVING
@@ -51,9 +51,9 @@ def phase_of(query: Json) -> str:
 
 
 def bring_about(world: World, name: str, phase: str) -> str:
-    """Bring a query into a phase, as far as that can be had, and name the one that it is in then.
+    """Bring a query into a phase if possible, and return the phase that it is in then.
 
-    What was changed for it is undone by `World.calm`. A query of plain Spark has no phases: it runs.
+    `World.calm` undoes the changes made for it. A query of plain Spark has no phases: it runs.
     """
     if not world.plugin:
         return RUNNING
@@ -63,15 +63,15 @@ def bring_about(world: World, name: str, phase: str) -> str:
     except Failure as failure:
         world.say(f"{name} cannot be brought into {phase}: {failure}")
     found = wait_for(world, name, phase, before)
-    # The third failure of the same kind would be the last.
+    # A third failure of the same kind would be the last one.
     world.make_well()
     return found
 
 
 def wait_for(world: World, name: str, phase: str, before: int | None = None) -> str:
-    """Wait until a query is in a phase, and name the one that it is in at last.
+    """Wait until a query is in a phase, and return its last phase.
 
-    A change that was to bring it there is over as soon as it runs with another count than `before`.
+    A change to bring it there is complete as soon as it runs with another count than `before`.
     """
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -86,7 +86,7 @@ def wait_for(world: World, name: str, phase: str, before: int | None = None) -> 
 
 
 def _provoke(world: World, name: str, phase: str) -> int | None:
-    """Do what brings a query into a phase; returns its count before that, if that is what changes."""
+    """Provoke a phase of a query; return its count before that, if the count changes."""
     if phase == COOLDOWN:
         wait_for(world, name, MOVING, _change_count(world, name))
         wait_for(world, name, RUNNING)
@@ -106,7 +106,7 @@ def _provoke(world: World, name: str, phase: str) -> int | None:
 
 
 def _change_count(world: World, name: str) -> int | None:
-    """Declare bounds that change a query's count where there are two slots or more; returns the old count."""
+    """Declare bounds that change a query's count if there are at least two slots; return the old count."""
     before: int | None = world.query(name)["partitions"]
     world.set_bounds(name, 1, world.most if before == 1 else 1)
     return before

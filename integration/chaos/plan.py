@@ -1,4 +1,4 @@
-"""What is done when: chosen by chance from a seed, pairs of fault and phase that were not met yet first."""
+"""The order of the steps: random from a seed, with pairs of fault and phase that have not met yet first."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ FAULTS: dict[str, type[Fault]] = {
         connections.IdleAtGateway,
     )
 }
-# Of five processes in ten minutes the plugin gives the policy up, as it says.
+# The plugin gives up the policy after five processes in ten minutes, as it reports.
 _POLICIES, _POLICIES_S = 4, 620.0
-# So many tries of a fault in a phase count as one that has met it.
+# The number of tries of a fault in a phase that count as one hit.
 _TRIES = 2
-# What of two faults at once would only hide what the other does.
+# As one of two faults at once, these would only hide the effect of the other.
 _ALONE = ("all_workers_gone", "bounds_refused")
 
 
 @frozen(kw_only=True)
 class Step:
-    """One or two faults at once, while `query` is in `phase`, for so many seconds; `seed` chooses targets.
+    """One or two faults at once, while `query` is in `phase`, for `seconds`; `seed` chooses the targets.
 
-    If it `goes_on`, the next step does not wait until all is well.
+    If it `goes_on`, the next step does not wait for recovery.
     """
 
     faults: tuple[str, ...]
@@ -93,11 +93,11 @@ class Step:
 
 
 class Plan:
-    """Chooses steps; what has been hit is told to it.
+    """Chooses steps, and is notified of the hits.
 
-    Without `restarts` there is nothing at which a query of plain Spark ends, without `links` nothing that
-    needs a network, and nothing that an application in this `mode` does not have. All has to be well after
-    `burst` steps, or sooner if a fault ends the burst. Raises ValueError if no kind is left.
+    Without `restarts` it chooses no fault that ends a query of plain Spark, without `links` none that needs a
+    network, and never one without a target in this `mode`. Recovery must be complete after `burst` steps, or
+    sooner if a fault ends the burst. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Plan:
         burst: int = 1,
     ) -> None:
         self.seed = seed
-        # Plain Spark restarts no query.
+        # Plain Spark does not restart queries.
         self.restarts = restarts and mode != "plain"
         self.links = links
         self.mode = mode
@@ -134,12 +134,12 @@ class Plan:
         self.hit: Counter[tuple[str, str]] = Counter()
 
     def next(self, clock_s: float) -> Step:
-        """Choose what comes next; `clock_s` is now, in seconds of any clock."""
+        """Choose the next step; `clock_s` is the current time in seconds of any clock."""
         first, phase = self._rarest(self._allowed(clock_s))
         names = [first]
         if first not in _ALONE and self._chance.random() < 1 / 3:
             others = [name for name in self._allowed(clock_s) if name not in (first, *_ALONE)]
-            # One policy process at a time.
+            # Only one policy process exists at a time.
             others = [n for n in others if not (FAULTS[n].loses_policy and FAULTS[first].loses_policy)]
             if others:
                 names.append(self._chance.choice(others))
@@ -165,24 +165,24 @@ class Plan:
         return False
 
     def _seconds(self, kinds: list[type[Fault]]) -> float:
-        """Return for how long they last: as often one second to two as eight to sixteen."""
+        """Return their duration (s), log-uniform: one to two seconds are as likely as eight to sixteen."""
         shortest = max(kind.shortest for kind in kinds)
         longest = max(min((kind.longest for kind in kinds if kind.longest > 0), default=0.0), shortest)
         share = self._chance.random()
         return round(shortest * (longest / shortest) ** share if shortest > 0 else longest * share, 2)
 
     def met(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Take in which faults have hit something, each with the phase that it has met."""
+        """Record the faults that hit something, each with the phase in which it did."""
         self.hit.update(pairs)
 
     def _allowed(self, clock_s: float) -> list[str]:
         spent = len(self._lost) == _POLICIES and clock_s - self._lost[0] < _POLICIES_S
-        # A new driver counts anew.
+        # A new driver starts with a new count.
         return [n for n in self._names if FAULTS[n].ends_driver or not (spent and FAULTS[n].loses_policy)]
 
     def _rarest(self, names: list[str]) -> tuple[str, str]:
         pairs = [(name, phase) for name in names for phase in self._phases]
-        # A pair that can hardly be met is not tried for ever.
+        # A pair that can hardly be met is not tried forever.
         done = {pair: max(self.hit[pair], self._tried[pair] // _TRIES) for pair in pairs}
         fewest = min(done.values())
         chosen = self._chance.choice([pair for pair in pairs if done[pair] == fewest])
@@ -196,13 +196,13 @@ def write_steps(path: Path, steps: Iterable[Step]) -> None:
 
 
 def read_steps(path: Path) -> Iterator[Step]:
-    """Read a script: a step a line."""
+    """Read a script, one step per line."""
     for line in path.read_text().splitlines():
         yield as_step(json.loads(line))
 
 
 def of_mode(steps: Iterable[Step], mode: Mode) -> Iterator[Step]:
-    """Leave out of a script what an application in this mode does not have."""
+    """Leave out faults and phases that do not exist in this mode of the application."""
     for step in steps:
         names = tuple(name for name in step.faults if _is_there(name, mode))
         if names:
@@ -211,11 +211,11 @@ def of_mode(steps: Iterable[Step], mode: Mode) -> Iterator[Step]:
 
 
 def _is_there(name: str, mode: Mode) -> bool:
-    """Tell whether a fault has something to strike in this mode."""
+    """Return whether a fault has a target in this mode."""
     fault = FAULTS[name]
     return not ((mode == "plain" and fault.needs_plugin) or (mode != "adaptive" and fault.needs_bounds))
 
 
 def as_step(value: Mapping[str, Any]) -> Step:
-    """Return a step that was written as JSON."""
+    """Return a step from its JSON form."""
     return Step(**{**value, "faults": tuple(value["faults"])})

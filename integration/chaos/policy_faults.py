@@ -1,4 +1,4 @@
-"""Faults of the policy process: it is gone, stands still, or says what makes no sense."""
+"""Faults of the policy process: it is gone, freezes, or sends nonsense."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from integration.chaos.odd_policy import GARBAGE, LATE, NEVER, NONSENSE, ODD_ANS
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
-# A process that is silent for ten seconds is replaced; a new one needs some to be there.
+# A process that is silent for ten seconds is replaced; a new one needs some seconds to start.
 _REPLACED_S = 30.0
-# It makes an exchange every few seconds at least, unless another fault keeps it from that.
+# It makes an exchange at least every few seconds, unless another fault prevents it.
 _TAKEN_S = 10.0
 
 
@@ -33,7 +33,7 @@ class KillPolicy(Fault):
 
 
 class FreezePolicy(Freezes):
-    """Shorter than the silence of 10 s after which the process is replaced."""
+    """A freeze shorter than the silence of 10 s after which the process is replaced."""
 
     name = "policy_frozen"
     needs_plugin = True
@@ -44,7 +44,7 @@ class FreezePolicy(Freezes):
 
 
 class HangPolicy(FreezePolicy):
-    """Longer than that silence: there is another one meanwhile."""
+    """A freeze longer than that silence: the process is replaced meanwhile."""
 
     name = "policy_hangs"
     loses_policy = True
@@ -52,12 +52,12 @@ class HangPolicy(FreezePolicy):
 
 
 class _Odd(Fault):
-    """The policy process behaves oddly, see odd_policy.py."""
+    """The policy process misbehaves, see odd_policy.py."""
 
     needs_plugin = True
 
     def order(self, world: World, kind: str, detail: str = "") -> str:
-        """Let the process that is there behave oddly. Raises Missed."""
+        """Make the current process misbehave. Raises Missed."""
         if not world.policies():
             raise Missed("no policy process was there")
         world.odd_policy.order(kind, detail)
@@ -68,7 +68,7 @@ class _Odd(Fault):
 
 
 class _Replaced(_Odd):
-    """What the process does is a reason to replace it, and the next one is well."""
+    """The process is replaced because of its misbehaviour, and the next one is healthy."""
 
     loses_policy = True
     _policy: psutil.Process | None = None
@@ -85,7 +85,7 @@ class _Replaced(_Odd):
         return ordered
 
     def heal(self, world: World) -> None:
-        """Leave it as it is: only a process that makes an exchange can be found to be odd."""
+        """Do nothing: only a process that makes an exchange can be found to misbehave."""
 
     def outcome(self, world: World) -> None:
         eventually(self._is_gone, "the odd policy process is replaced", _REPLACED_S)
@@ -98,7 +98,7 @@ class _Replaced(_Odd):
 
 
 class TalkNonsense(_Replaced):
-    """It sends something that is no exchange."""
+    """It sends something that is not an exchange."""
 
     name = "policy_garbage"
 
@@ -107,7 +107,7 @@ class TalkNonsense(_Replaced):
 
 
 class NeverAnswer(_Replaced):
-    """Its loop makes no exchange any more; its other threads continue."""
+    """Its loop makes no more exchanges; its other threads continue."""
 
     name = "policy_never"
 
@@ -116,7 +116,7 @@ class NeverAnswer(_Replaced):
 
 
 class AnswerLate(_Odd):
-    """Its loop comes late to each exchange, which is no reason to replace it."""
+    """Its loop is late for each exchange, which is no reason to replace it."""
 
     name = "policy_late"
     shortest, longest = 1.0, 10.0
@@ -136,7 +136,7 @@ class AnswerOddly(_Odd):
 
 
 class SlowJournal(_Odd):
-    """Its journal takes long to be handed over to the disk; nothing is decided meanwhile."""
+    """Its journal is slow to reach the disk; no decisions are made meanwhile."""
 
     name = "journal_slow"
     shortest, longest = 1.0, 10.0
@@ -146,7 +146,7 @@ class SlowJournal(_Odd):
 
 
 class FillJournal(Fault):
-    """The journal cannot be written any more. It stays so until another process begins a new one."""
+    """The journal can no longer be written, until another process starts a new one."""
 
     name = "journal_full"
     needs_plugin = True
@@ -158,7 +158,7 @@ class FillJournal(Fault):
         if self._policy is None:
             raise Missed("no policy process was there")
         with suppress(psutil.NoSuchProcess):
-            # Root may write into any folder, but nobody beyond the largest size of a file.
+            # Root can write into any folder, but not beyond the file size limit.
             self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         return f"process {self._policy.pid}"
 

@@ -1,4 +1,4 @@
-"""What a run was: its steps as they happened, what broke, and the result as one JSON object."""
+"""The report of a run: its steps as they happened, what broke, and the result as one JSON object."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from spark_elastic_lab.demo.processes import LoggedProcess
 
 RESULT, HAPPENED = "result.json", "happened.jsonl"
 _TAIL_LINES = 60
-# A kind of fault that has missed so often, and never hit, in this run or an earlier one, is one that cannot.
+# A kind of fault that misses this often and never hits, in this run or an earlier one, cannot hit.
 _TRIES = 5
 
 
 @frozen(kw_only=True)
 class Happened:
-    """A step as it came: the phase that it met, what each fault has hit, None: nothing; times in epoch ms.
+    """A step as it happened: the phase it met, and the hit of each fault or None; times in epoch ms.
 
-    `seconds` went by until all was well after the last so many `steps`, None if the next one came before.
+    Recovery from the last `steps` steps took `seconds`; None if the next step came before it.
     """
 
     step: Step
@@ -41,21 +41,21 @@ class Happened:
 
     @property
     def struck_by(self) -> tuple[str, ...]:
-        """The faults that have hit something."""
+        """The faults that hit something."""
         return tuple(name for name, hit in zip(self.step.faults, self.hits, strict=True) if hit is not None)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The faults that have hit something, each with the phase that it has met."""
+        """The faults that hit something, each with the phase that it met."""
         return tuple((name, self.phase) for name in self.struck_by)
 
     @property
     def own_seconds(self) -> float | None:
-        """The seconds of recovery if they are due to this step alone."""
+        """The seconds of recovery if they belong to this step alone."""
         return self.seconds if self.steps == 1 else None
 
     def line(self) -> str:
-        """Say it in a line."""
+        """Return a description in one line."""
         struck = " + ".join(
             f"{name} ({hit or 'nothing'})" for name, hit in zip(self.step.faults, self.hits, strict=True)
         )
@@ -65,7 +65,7 @@ class Happened:
 
 @define
 class Report:
-    """Everything about one run; `mode` is that of `Plan`, `folder` has all that was written."""
+    """The report of one run; `mode` is that of `Plan`, `folder` holds everything that was written."""
 
     seed: int
     folder: Path
@@ -75,7 +75,7 @@ class Report:
     found: dict[str, object] = field(factory=dict)
 
     def failed(self, what: str, number: int, log: LoggedProcess, *, stacks: bool = True) -> None:
-        """Note that an invariant is broken, with all that helps to find out why."""
+        """Record a broken invariant, with everything that helps to find the cause."""
         failure: dict[str, object] = {
             "what": what,
             "after_fault": number,
@@ -92,7 +92,7 @@ class Report:
         self.failures.append(failure)
 
     def never_hit(self, struck: Container[str]) -> list[str]:
-        """Say which kinds of faults are none of those that have `struck`, however often they were tried."""
+        """Name the frequently tried kinds of faults that are not among those that have `struck`."""
         tried = Counter(name for happened in self.happened for name in happened.step.faults)
         return [
             f"{name} has hit nothing in {times} tries"
@@ -101,7 +101,7 @@ class Report:
         ]
 
     def write(self) -> Path:
-        """Write the steps so far as a script that `--script` takes, and what came of them beside it."""
+        """Write the steps so far as a script for `--script`, and their results next to it."""
         path = self.folder / "steps.jsonl"
         write_steps(path, (happened.step for happened in self.happened))
         lines = (json.dumps(attrs.asdict(happened)) + "\n" for happened in self.happened)
@@ -109,7 +109,7 @@ class Report:
         return path
 
     def close(self, left: Iterable[str]) -> dict[str, Any]:
-        """Return the result, and write it beside everything else; `left` are processes that live on."""
+        """Return the result, and write it next to everything else; `left` are processes that still run."""
         pairs = Counter(pair for happened in self.happened for pair in happened.pairs)
         by_fault: dict[str, dict[str, int]] = {}
         for (name, phase), times in sorted(pairs.items()):
@@ -140,12 +140,12 @@ def write_result(folder: Path, result: dict[str, Any]) -> None:
 
 
 def broken(result: dict[str, Any]) -> bool:
-    """Tell whether a run found anything that must not be."""
+    """Return whether a run found a defect."""
     return any(result.get(kind) for kind in ("failures", "unknown_errors", "left_over"))
 
 
 def read_happened(folder: Path) -> list[Happened]:
-    """Read what came of the steps of a run that wrote to `folder`. Raises FileNotFoundError."""
+    """Read the steps of the run that wrote to `folder`. Raises FileNotFoundError."""
     found = []
     for line in (folder / HAPPENED).read_text().splitlines():
         value = json.loads(line)
@@ -155,7 +155,7 @@ def read_happened(folder: Path) -> list[Happened]:
 
 
 def spread(seconds: Iterable[float | None]) -> dict[str, float | None]:
-    """Return the median and the most of those that are known, rounded to 10 ms; None of none."""
+    """Return the median (rounded to 10 ms) and the maximum of the known values; None without any."""
     known = [one for one in seconds if one is not None]
     return {
         "p50": round(statistics.median(known), 2) if known else None,

@@ -1,4 +1,4 @@
-"""Faults of TCP connections that are reset at both ends, as by a firewall that has forgotten them."""
+"""Faults of TCP connections that are reset at both ends, as by a firewall that has lost their state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Resets(Fault):
 
 
 class ResetGateway(_Resets):
-    """Those between the policy process and the driver; nobody says that it could make new ones."""
+    """The connections between the policy process and the driver; it is not expected to open new ones."""
 
     name = "gateway_reset"
     needs_plugin = True
@@ -44,7 +44,7 @@ class ResetGateway(_Resets):
 
 
 class ResetWorker(_Resets):
-    """Those between the driver and the executors on one worker: Spark lets these end and starts others."""
+    """The connections between the driver and the executors on one worker: Spark replaces the executors."""
 
     name = "executors_reset"
     repeats = True

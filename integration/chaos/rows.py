@@ -1,4 +1,4 @@
-"""What the queries read, and what they must have written."""
+"""The input of the queries, and the output that they must have written."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from attrs import frozen
 from spark_elastic_lab.demo.source import Steady
 
 ROWS_PER_FILE = 60
-# Spark takes what is of second 0 for late.
+# Spark treats rows of second 0 as late.
 FIRST_SECOND = 1000
 KEYS = 50
 STATEFUL = ("totals", "firsts", "pairs", "memories")
-#: Writes into Spark's own file sink, the others into foreachBatch.
+#: The query that writes into Spark's own file sink; the others use foreachBatch.
 INTO_FILES = "copies"
 QUERIES = (INTO_FILES, *STATEFUL)
 
 
 class Feeder(Steady):
-    """Puts a file into a folder at a steady rate, each whole.
+    """Puts complete files into a folder at a steady rate.
 
-    File f has the values from f × `ROWS_PER_FILE` on, all of one second, so what came of all is known.
+    File f has the values from f × `ROWS_PER_FILE`, all of one second, so the results of the queries are
+    known.
     """
 
     def __init__(self, folder: Path, interval_s: float = 1.0) -> None:
@@ -37,7 +38,7 @@ class Feeder(Steady):
         self.files = 0
 
     def deliver(self) -> None:
-        """Put in the next file."""
+        """Add the next file."""
         first = self.files * ROWS_PER_FILE
         rows = (
             {"key": value % KEYS, "value": value, "second": FIRST_SECOND + self.files}
@@ -51,7 +52,7 @@ class Feeder(Steady):
 
 @frozen
 class Written:
-    """One batch as a query has written it, at `at` (epoch ms)."""
+    """One batch as a query wrote it, at `at` (epoch ms)."""
 
     batch: int
     at: int
@@ -59,7 +60,7 @@ class Written:
 
 
 def written(output: Path, query: str) -> Iterator[Written]:
-    """Read what a query's foreachBatch has written up to now, in the order in which it did."""
+    """Read what a query's foreachBatch has written so far, in the order of writing."""
     file = output / f"{query}.jsonl"
     if not file.exists():
         return
@@ -70,7 +71,7 @@ def written(output: Path, query: str) -> Iterator[Written]:
 
 
 def batches_in(sink: Path) -> dict[int, Path]:
-    """Return the files of a file sink's log by the number of their batch; one may stand for all before it."""
+    """Return the files of a file sink's log by batch number; a compact file covers all batches before it."""
     found: dict[int, Path] = {}
     with suppress(FileNotFoundError):
         for file in (sink / "_spark_metadata").iterdir():
@@ -81,7 +82,7 @@ def batches_in(sink: Path) -> dict[int, Path]:
 
 
 def values_in(sink: Path) -> Counter[tuple[int, ...]]:
-    """Read the rows of the files that are in a file sink's log: other files count as not written."""
+    """Read the rows of the files in a file sink's log: other files count as not written."""
     log = batches_in(sink)
     first = max((number for number, file in log.items() if file.suffix), default=0)
     logs = (file.read_text() for number, file in sorted(log.items()) if number >= first)
@@ -92,7 +93,7 @@ def values_in(sink: Path) -> Counter[tuple[int, ...]]:
 
 
 class Tail:
-    """Tells how many batches each query has written, without reading all of it again."""
+    """Counts the batches that each query has written, without reading everything again."""
 
     def __init__(self, output: Path, sink: Path) -> None:
         self._output = output
@@ -100,7 +101,7 @@ class Tail:
         self._seen = dict.fromkeys(STATEFUL, (0, 0))
 
     def counts(self) -> Mapping[str, int]:
-        """Return the number of batches by query; those that were done again count again."""
+        """Return the number of batches by query; repeated batches count again."""
         for name, (offset, lines) in self._seen.items():
             file = self._output / f"{name}.jsonl"
             if file.exists():
@@ -113,7 +114,7 @@ class Tail:
 
 
 def differences(output: Path, sink: Path, incoming: Path, query: str) -> tuple[int, list[str]]:
-    """Compare what a query has written with a batch query over all files: rows, and what differs."""
+    """Compare a query's output with a batch query over all files; return the rows and the differences."""
     last = {batch.batch: batch.rows for batch in written(output, query)}
     if query == INTO_FILES:
         found = values_in(sink)

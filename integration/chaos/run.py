@@ -24,17 +24,17 @@ from integration.chaos.rows import now
 from integration.chaos.world import World, world
 from spark_elastic_tools.client import Failure
 
-# By then every kind of thread and file has been there once.
+# By then, every kind of thread and file has existed once.
 _WARM_STEPS = 10
-# Five queries on one or two cold executors.
+# Five queries start on one or two cold executors.
 _START_S = 180.0
-# From the end of a driver to that of its policy process.
+# The time from the end of a driver to the end of its policy process.
 _END_S = 10.0
 
 
 @define
 class Burst:
-    """What has happened since all was well: whatever it may have brought about is no defect."""
+    """The events since the last recovery; anything that they can cause is not a defect."""
 
     policies: list[int]
     looked: int
@@ -55,13 +55,13 @@ class Chaos:
     _burst: Burst | None = None
 
     def settle(self) -> bool:
-        """Wait until the application runs; tells whether it does."""
+        """Wait until the application runs; return whether it does."""
         found = recover(self.world, _START_S)
         self._note(found.broken)
         return not found.broken
 
     def step(self, step: Step) -> Happened:
-        """Do one step, and return what came of it; unless it `goes_on`, all has to be well again."""
+        """Run one step and return the result; unless it `goes_on`, wait for recovery."""
         if self._burst is None:
             self._burst = Burst([policy.pid for policy in self.world.policies()], now())
         burst = self._burst
@@ -79,7 +79,7 @@ class Chaos:
         broken: list[str] = []
         hits = tuple(self._strike(fault, step, broken) for fault in faults)
         self.world.say(f"hit {hits}")
-        time.sleep(step.seconds)  # as long as it lasts
+        time.sleep(step.seconds)  # the duration of the faults
         healed = now()
         for fault in faults:
             self._try(fault.heal, broken)
@@ -100,7 +100,7 @@ class Chaos:
         return happened
 
     def end_burst(self) -> None:
-        """Wait until all is well again after the steps since it was, and note what is not."""
+        """Wait for recovery from the steps since the last one, and record what has not recovered."""
         if self._burst is None:
             return
         burst, self._burst = self._burst, None
@@ -129,7 +129,7 @@ class Chaos:
         return "no driver"
 
     def _get_executors(self) -> None:
-        """After executors were missing, which is reported: the next steps are to have them."""
+        """Request executors after some were missing, which is reported: the next steps should have them."""
         with suppress(Failure):
             self.world.ask_for_executors()
             self.world.say(f"asked for executors, recovered in {recover(self.world).seconds} s")
@@ -141,19 +141,19 @@ class Chaos:
             broken.append(str(error))
             return "it broke"
         except (Missed, Failure, LookupError) as why:
-            # Whom it asks may be what another fault has hit.
+            # Another fault may have hit the process that it asks.
             self.world.say(f"{fault.name} has missed: {why}")
             return None
 
     def _try(self, part: Callable[[World], None], broken: list[str]) -> None:
-        """Do it by itself: what fails of one fault leaves nothing of another to the next step."""
+        """Heal one fault on its own, so that its failure leaves no other fault in place for the next step."""
         try:
             part(self.world)
         except AssertionError as error:
             broken.append(str(error))
 
     def _uncaused(self, burst: Burst) -> list[str]:
-        """Name what has happened since the last look that none of the faults explains."""
+        """Name the events since the last look that none of the faults explains."""
         said = []
         after = [policy.pid for policy in self.world.policies()]
         if after != burst.policies and not any(fault.loses_policy for fault in burst.faults):
@@ -169,7 +169,7 @@ class Chaos:
                         said.append(f"{name} has failed: {failed}")
         except Failure as failure:
             burst.looked = since
-            self.world.say(f"the API says: {failure}")  # which is said as an invariant too
+            self.world.say(f"the API says: {failure}")  # the invariants report it too
         return said
 
     def _note(self, broken: Iterable[str]) -> None:
@@ -177,7 +177,7 @@ class Chaos:
             self.report.failed(what, len(self.report.happened), self.world.process)
 
     def finish(self, struck: Container[str]) -> None:
-        """End it all, and note what is found then; `struck` are the kinds of faults that have ever hit."""
+        """End everything and record the final findings; `struck` are the kinds of faults that ever hit."""
         found = final(self.world, self.windows, self.first_size)
         for what in (*found.broken, *self.report.never_hit(struck)):
             self.report.failed(what, len(self.report.happened), self.world.process, stacks=False)
@@ -195,7 +195,7 @@ class Chaos:
 
 
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
-    """Run `steps` in a new world under `folder`; returns the result. What is hit is told to `plan`."""
+    """Run `steps` in a new world under `folder` and return the result; report the hits to `plan`."""
     report = Report(plan.seed, folder, plan.mode)
     with world(folder, restarts=plan.restarts, links=plan.links, mode=plan.mode) as made:
         chaos = Chaos(made, report)
@@ -203,7 +203,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
             for step in steps:
                 happened = chaos.step(step)
                 plan.met(happened.pairs)
-                # A query that is over has not recovered, so there is a failure.
+                # A query that has ended has not recovered, so there is a failure.
                 if not made.process.running or (report.failures and made.has_ended()):
                     break
             chaos.end_burst()
@@ -214,7 +214,7 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
 
 
 def chosen(plan: Plan, faults: int, minutes: float = math.inf) -> Iterator[Step]:
-    """Let a plan choose steps until there are so many faults; none is begun after so many minutes."""
+    """Let a plan choose steps up to this number of faults; none starts after this number of minutes."""
     done, end = 0, time.monotonic() + 60 * minutes
     while done < faults and time.monotonic() < end:
         step = plan.next(time.monotonic())

@@ -1,4 +1,4 @@
-"""What the application is told: with the plugin in either mode, without it, and what both have."""
+"""The settings of the application: with the plugin in either mode, without it, and those of both."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J
 
 Mode = Literal["adaptive", "reactive", "plain"]
-#: There are so many workers, at least and at most, while nothing is wrong.
+#: The minimum and the maximum number of workers while nothing is wrong.
 FEWEST, MOST = 2, 3
 _SCHEDULER = "adaptiveScheduler"
-#: So many of the stateful queries may move their state at once.
+#: The number of stateful queries that may move their state at the same time.
 AT_ONCE = 2
-#: Waits for nothing before it is rescaled, so that only a micro-batch lies between two of its moves.
+#: This query waits for nothing before a rescale, so only a micro-batch lies between two of its moves.
 EAGER = "firsts"
-#: Queues of Spark's listener bus: the plugin's listeners are in the first, those of queries in the second,
-#: Spark's own account of executors in the third. Each holds ten events, and has one of the application, too.
+#: Queues of Spark's listener bus: the first has the plugin's listeners, the second those of queries, the
+#: third Spark's own tracking of executors. Each holds ten events, and has a listener of the application.
 QUEUES = ("shared", "streams", "executorManagement")
 SLOW_LISTENERS = "SlowListeners"
-#: In a setting, and in the URL of an exception: nothing that is ours may have it.
+#: Part of a setting, and of the URL in an exception: nothing of ours may reveal it.
 SECRET = "planted-5f0d"
 CONF = {
     "spark.hadoop.fs.away.secret.key": SECRET,
-    # What Spark keeps for its UI grows no more after some minutes.
+    # The data that Spark keeps for its UI stops growing after some minutes.
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
@@ -40,7 +40,7 @@ CONF = {
 }
 ADAPTIVE = {
     **WITH_PLUGIN,
-    # As users have it: that a query goes on without an answer is to be met as well.
+    # As users have it: a query that continues without an answer must be tested as well.
     "spark.elastic.startTimeout": "10s",
     "spark.plugins": f"{WITH_PLUGIN['spark.plugins']},{SLOW_LISTENERS}",
     "spark.elastic.schedulerMode": "adaptive",
@@ -51,13 +51,13 @@ ADAPTIVE = {
     f"spark.elastic.{_SCHEDULER}.executing.resourceStabilizationTimeout": "1s",
     f"spark.elastic.query.{EAGER}*.{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
     f"spark.elastic.query.{EAGER}*.{_SCHEDULER}.executing.resourceStabilizationTimeout": "0",
-    # Bounds of one are not to take slots from the others.
+    # The bounds of one query must not take slots from the others.
     "spark.elastic.query.*.slotSharingGroup": "all",
 }
 OF_MODE: Mapping[Mode, Mapping[str, str]] = {
     "adaptive": ADAPTIVE,
     "reactive": {**ADAPTIVE, "spark.elastic.schedulerMode": "reactive"},
-    # The twin: the same application, with what its user would set without us for state and partitions.
+    # The twin: the same application, with its user's settings for state and partitions without the plugin.
     "plain": {
         **REPARTITIONABLE,
         "spark.plugins": SLOW_LISTENERS,

@@ -1,4 +1,4 @@
-"""Do again what broke, and leave steps out of a script as long as what it broke still breaks."""
+"""Repeat a script that broke something, and drop steps as long as the same thing still breaks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from attrs import frozen
 
 from integration.chaos.plan import Step
 
-#: A script that broke is done so many times more.
+#: The number of repetitions of a script that broke something.
 TIMES = 3
 
 
 @frozen
 class Again:
-    """What came of doing a script again: how often of `TIMES` it broke the same way, and its shortest."""
+    """The result of repeating a script: how often of `TIMES` it broke the same way, and its shortest form."""
 
     times: int
     shortest: list[Step]
@@ -24,9 +24,9 @@ class Again:
 def again(
     steps: Sequence[Step], wanted: set[str], run: Callable[[Sequence[Step]], Mapping[str, Any]]
 ) -> Again:
-    """Do a script that broke `wanted` three times more; shrink it if it breaks some of that again.
+    """Repeat a script that broke `wanted` three times; shrink it if it breaks some of that again.
 
-    `run` runs steps in a new world and returns the result, so this takes minutes for each try.
+    `run` runs steps in a new world and returns the result, so each try takes minutes.
     """
 
     def breaks(fewer: Sequence[Step]) -> bool:
@@ -37,9 +37,9 @@ def again(
 
 
 def shrink(steps: Sequence[Step], breaks: Callable[[Sequence[Step]], bool]) -> list[Step]:
-    """Return fewer steps that still break: first large pieces are left out, at last single steps.
+    """Return fewer steps that still break: drop large pieces first, single steps last.
 
-    `breaks` runs steps in a new world, so this takes minutes for each try.
+    `breaks` runs steps in a new world, so each try takes minutes.
     """
     left = list(steps)
     size = max(1, len(left) // 2)
@@ -57,7 +57,7 @@ def shrink(steps: Sequence[Step], breaks: Callable[[Sequence[Step]], bool]) -> l
 
 
 def what_broke(result: Mapping[str, Any]) -> set[str]:
-    """Name what a run broke without what differs from run to run: the words up to the first number."""
+    """Name what a run broke, without the parts that vary between runs: the words up to the first number."""
     failures = (str(failure["what"]) for failure in result.get("failures", ()))
     errors = (f"unknown error {error}" for error in result.get("unknown_errors", ()))
     left = (f"left over: {name}" for name in result.get("left_over", ()))

@@ -1,7 +1,8 @@
-"""How long a query stands still when a host falls silent, by the settings that Spark has for it.
+"""Measure how long a query is stalled when a host falls silent, for several of Spark's settings.
 
-`python -m integration.chaos.silent_host FOLDER` cuts the link of a worker while a task runs there: nobody is
-told, no connection ends. It prints one line for each set of settings. It needs root, as `network` says.
+`python -m integration.chaos.silent_host FOLDER` cuts the link of a worker while a task runs there: no process
+is notified, and no connection ends. It prints one line for each set of settings. It needs root, as `network`
+does.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from spark_elastic_lab.demo.plugin import demo_conf
 
 _START_S, _LOSS_S = 120.0, 420.0
 _USUAL_BATCHES = 5
-# No micro-batch takes so long while all is well.
+# No micro-batch of a healthy query takes this long.
 _STILL_MS = 15_000
 _ROW_MS = 30
-# No master tells of a worker that is gone: so it is where another cluster manager looks after hosts.
+# The master does not report a lost worker in time, as if another cluster manager watched the hosts.
 _NOBODY_TELLS = 3_600
 
 
 @frozen
 class Setting:
-    """What is set of the application, and after which silence (s) the master gives a worker up."""
+    """Settings of the application, and the silence (s) after which the master gives up a worker."""
 
     name: str
     conf: Mapping[str, str]
@@ -57,7 +58,7 @@ SETTINGS = (
 
 
 def start(spark: SparkSession, checkpoint: Path) -> StreamingQuery:
-    """Start a query whose tasks on both executors take some time, each second."""
+    """Start a query with tasks on both executors that take some time, each second."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", 20).load().repartition("value")
     waited = rows.selectExpr("value", f"reflect('java.lang.Thread', 'sleep', {_ROW_MS}L) AS waited")
     writer = waited.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
@@ -65,24 +66,24 @@ def start(spark: SparkSession, checkpoint: Path) -> StreamingQuery:
 
 
 def batches(query: StreamingQuery) -> int:
-    """Return how many micro-batches were committed."""
+    """Return the number of committed micro-batches."""
     assert query.exception() is None, query.exception()
     return 0 if query.lastProgress is None else int(query.lastProgress["batchId"]) + 1
 
 
 def longest_ms(query: StreamingQuery, since: int) -> int:
-    """Return what the micro-batch took that stood still, of those from a number on; 0: none is over yet."""
+    """Return the duration of the stalled micro-batch, from a batch number on; 0 if it has not ended yet."""
     took = [int(one["batchDuration"]) for one in query.recentProgress if one["batchId"] >= since]
     return max((ms for ms in took if ms > _STILL_MS), default=0)
 
 
 def said(jvm: Driver, words: str) -> str | None:
-    """Return the first line of the driver's log with these words, None if there is none yet."""
+    """Return the first line of the driver's log with these words, or None if there is none yet."""
     return next((line for line in jvm.said() if words in line), None)
 
 
 def measure(setting: Setting, folder: Path) -> dict[str, object]:
-    """Run with a setting; return what was measured."""
+    """Run with a setting and return the measurement."""
     os.environ["JDK_JAVA_OPTIONS"] = f"-Dspark.worker.timeout={setting.worker_timeout_s}"
     with ExitStack() as closing:
         net = closing.enter_context(network())

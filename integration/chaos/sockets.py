@@ -1,4 +1,4 @@
-"""TCP connections of processes: which there are, and how they are reset."""
+"""TCP connections of processes: how to list and to reset them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _COMMAND_S = 30.0
 
 
 def established(process: psutil.Process) -> Iterator[tuple[Any, Any]]:
-    """Give the connections of a process, its own end of each first. Raises NoSuchProcess."""
+    """Yield the connections of a process, each with its own end first. Raises NoSuchProcess."""
     for connection in process.net_connections("tcp"):
         if connection.raddr and connection.status == psutil.CONN_ESTABLISHED:
             yield connection.laddr, connection.raddr
 
 
 def host_of(end: Any) -> str:
-    """Return the address of an end, as one of IPv4 if it is one; a JVM has both kinds on one socket."""
+    """Return the address of an end, as IPv4 if possible; a JVM has both kinds on one socket."""
     return str(end.ip).removeprefix("::ffff:")
 
 
 def reset(process: psutil.Process, host: str) -> int:
-    """Reset all connections of a process with a host; returns how many have gone by that.
+    """Reset all connections of a process with a host; return the number that are gone afterwards.
 
-    Root may do so, where the kernel has been built for it. Raises NoSuchProcess.
+    This needs root, and a kernel that is built for it. Raises NoSuchProcess.
     """
     found = {ends for ends in established(process) if host_of(ends[1]) == host}
     for here, there in found:

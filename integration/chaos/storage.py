@@ -1,4 +1,4 @@
-"""A place for checkpoints that can be made unreachable, slow or unreliable, for driver and executors.
+"""A storage for checkpoints that can be made unreachable, slow or unreliable, for driver and executors.
 
 See AwayStorage.java.
 """
@@ -13,7 +13,7 @@ from spark_elastic.jar import jar_path
 from spark_elastic_lab.demo.cluster import SMALL_JVM
 
 _SOURCE = Path(__file__).parents[1] / "streaming" / "AwayStorage.java"
-#: What of it can fail by itself.
+#: The operations that can be made to fail separately.
 OPERATIONS = ("open", "create", "write", "rename", "list", "status", "mkdirs", "delete")
 
 
@@ -30,7 +30,7 @@ class Storage:
         compile_java(_SOURCE, self.classes)
 
     def conf(self, driver_options: str = "") -> dict[str, str]:
-        """Return what driver and executors need to know it; the driver's JVM gets these options, too."""
+        """Return the settings of driver and executors for it; the driver's JVM gets `driver_options`, too."""
         options = f"{SMALL_JVM} -Daway={self._away}"
         return {
             "spark.hadoop.fs.away.impl": "AwayStorage",
@@ -45,7 +45,7 @@ class Storage:
         return f"away://{self._folder / name}"
 
     def folder(self, name: str) -> Path:
-        """Return where that is on this machine."""
+        """Return the local path of a folder in it."""
         return self._folder / name
 
     def take_away(self) -> None:
@@ -53,13 +53,13 @@ class Storage:
         self._away.touch()
 
     def be_odd(self, operation: str, *, percent: int = 0, ms: int = 0) -> None:
-        """Let an operation (or "all") fail in so many of 100 cases, and take so many ms longer as well."""
+        """Make an operation (or "all") fail in `percent` of 100 cases, and take `ms` ms longer as well."""
         before = self._odd.read_text() if self._odd.exists() else ""
         hidden = self._odd.with_suffix(".new")
         hidden.write_text(f"{before}{operation} {percent} {ms}\n")
         hidden.replace(self._odd)
 
     def bring_back(self) -> None:
-        """Make it reachable, fast and reliable; nothing happens if it is."""
+        """Make it reachable, fast and reliable again; do nothing if it is."""
         self._away.unlink(missing_ok=True)
         self._odd.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Faults of the storage that has the checkpoints."""
+"""Faults of the storage for checkpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MS = (20, 400)
 
 
 class _Storage(Fault):
-    """Whatever was done to the storage ends."""
+    """A fault of the storage, which healing ends."""
 
     shortest, longest = 0.2, 8.0
 
@@ -35,7 +35,7 @@ class StorageAway(_Storage):
 
 
 class StorageFails(_Storage):
-    """One kind of operation fails, always or now and then: as when the storage is full, or sheds load."""
+    """One kind of operation fails, always or sometimes, as when the storage is full or sheds load."""
 
     name = "storage_fails"
     repeats = True

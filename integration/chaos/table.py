@@ -1,4 +1,4 @@
-"""Add up runs of faults, each in its folder, and print what docs/measurements.md says of them.
+"""Add up runs of faults, each in its folder, and print their results for docs/measurements.md.
 
 usage: python -m integration.chaos.table DIR...
 The last line printed is one JSON object.
@@ -20,7 +20,7 @@ _OTHER = "other"
 
 
 def table(happened: Sequence[Happened]) -> str:
-    """Return a table of what was hit in which phase how often, and of the seconds until all was well."""
+    """Return a table of the hits by fault and phase, with the seconds until recovery."""
     times = Counter(pair for one in happened for pair in one.pairs)
     phases = [*PHASES, _OTHER]
     rows = [
@@ -38,7 +38,7 @@ def table(happened: Sequence[Happened]) -> str:
 
 
 def totals(happened: Sequence[Happened], results: Sequence[dict[str, Any]]) -> dict[str, object]:
-    """Add up what the results of runs say."""
+    """Add up the results of the runs."""
     moves = Counter[str]()
     for result in results:
         moves.update(result["rescales"])
@@ -56,7 +56,7 @@ def totals(happened: Sequence[Happened], results: Sequence[dict[str, Any]]) -> d
 
 
 def main(folders: Sequence[str]) -> int:
-    """Print both of all runs."""
+    """Print the table and the totals of all runs."""
     if not folders:
         print(__doc__, file=sys.stderr)
         return 2

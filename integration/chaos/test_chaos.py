@@ -1,12 +1,12 @@
-"""Sixty faults, always the same: nothing is lost, nothing stays still, and everything is put right.
+"""Sixty faults, always the same: nothing is lost, no query stalls, and everything recovers.
 
-All has to be well after each step in one run, and only after every fifth in another.
+In one run everything must recover after each step, in another only after every fifth.
 
-The steps in `scripts` are those that defects needed to show: an executor that was missing for good; a rescale
-that failed and was not taken back; slots that nobody compared with the executors.
+The steps in `scripts` are those that revealed defects: an executor that was missing permanently; a rescale
+that failed and was not rolled back; a number of slots that was not checked against the executors.
 
-With restarts no query may end at all. Without them none may that its twin of plain Spark survives: the twin
-meets the same faults, and has to survive them for the comparison to say something.
+With restarts, no query may end at all. Without them, none may end that its twin of plain Spark survives: the
+twin gets the same faults, and must survive them for the comparison to prove something.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _STEP_S, _REST_S = 60, 600
 
 
 def limit(faults: int) -> pytest.MarkDecorator:
-    """Return how long so many faults may take."""
+    """Return the timeout for this number of faults."""
     return pytest.mark.timeout(_REST_S + faults * _STEP_S)
 
 
 def check(folder: Path, plan: Plan, steps: Iterator[Step], least: int) -> Path:
-    """Let faults happen, of which so many must hit something; returns the script."""
+    """Run faults and return the script; at least `least` of them must hit something."""
     result = run(folder, plan, steps)
     assert not broken(result), result
     assert result["faults"] >= least

@@ -1,4 +1,4 @@
-"""A worker that the master counts as used without an executor is found."""
+"""A worker without an executor that the master counts as used is found."""
 
 from __future__ import annotations
 

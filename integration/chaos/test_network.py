@@ -1,4 +1,4 @@
-"""Links that are cut and slow, between processes that are no Spark."""
+"""Cut and slow links, between processes that are not Spark's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.use
 
 _PORT = 5000
 _ENOUGH_S, _TOO_LONG_S = 30.0, 3.0
-# Takes in what comes on each connection, and says when all of it is there.
+# Reads everything that arrives on each connection, and answers when it is complete.
 _SERVER = f"""
 import socket, sys
 with socket.create_server((sys.argv[1], {_PORT})) as server:
@@ -72,7 +72,7 @@ def server(within: Sequence[str], host: str) -> Iterator[None]:
 
 
 def seconds_for(within: Sequence[str], host: str, size: int = 1, limit_s: float = _ENOUGH_S) -> float | None:
-    """Send so many bytes; returns how many seconds that took, None if it was too long."""
+    """Send `size` bytes; return the seconds that took, or None if it took too long."""
     command = [*within, sys.executable, "-c", _CLIENT, host, str(limit_s), str(size)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3 * _ENOUGH_S, check=False)
     return float(done.stdout) if done.returncode == 0 else None
@@ -87,7 +87,7 @@ def test_a_link_is_cut_and_mended(apart: Network) -> None:
         apart.cut(host)
         assert seconds_for([], host, limit_s=_TOO_LONG_S) is None
         assert seconds_for(other, host, limit_s=_TOO_LONG_S) is None
-        # The process itself goes on.
+        # The process itself continues.
         assert seconds_for(within, host) is not None
         apart.mend(host)
         assert seconds_for([], host) is not None
@@ -99,7 +99,7 @@ def test_a_link_is_slow_and_mended(apart: Network) -> None:
     with server(within, host):
         apart.slow(host, 200)
         slow = seconds_for([], host, size=50_000)
-        # 400 kbit, of which the burst and what the queue holds go at once.
+        # 400 kbit; the burst and the contents of the queue are sent at once.
         assert slow is not None
         assert slow > 1.0
         apart.mend(host)
@@ -113,7 +113,7 @@ def test_a_link_is_slow_and_mended(apart: Network) -> None:
 
 @contextmanager
 def connected(family: socket.AddressFamily) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Give both ends of a connection of this process with itself; the second has an address of `family`."""
+    """Yield both ends of a connection of this process with itself; the second has an address of `family`."""
     both = family == socket.AF_INET6
     with (
         socket.create_server(("", 0), family=family, dualstack_ipv6=both) as server,
@@ -138,7 +138,7 @@ def resets() -> None:
 @pytest.mark.usefixtures("resets")
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_connections_are_reset(family: socket.AddressFamily) -> None:
-    # One end may have an address of either kind, as those of a JVM do.
+    # One end may have an address of either kind, as in a JVM.
     with connected(family) as (client, accepted):
         assert reset(psutil.Process(), "127.0.0.2") == 0
         client.sendall(b"x")

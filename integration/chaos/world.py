@@ -1,4 +1,4 @@
-"""What the faults meet: a cluster, one application on it, its input, and the ways to look at them."""
+"""The target of the faults: a cluster, one application on it, its input, and access to them."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _OPEN = 32_768
 _READ_S, _CALM_S = 3.0, 60.0
 _APART_S = 5.0
 _UI_S = 120.0
-# From the end of a driver to that of all that it started.
+# The time from the end of a driver to the end of everything it started.
 _END_S = 20.0
-# `SparkContext.stop` waits for the cleaner, and that for each executor to forget a broadcast. One that stands
-# still does not answer.
+# `SparkContext.stop` waits for the cleaner, and the cleaner waits for each executor to forget a broadcast. A
+# frozen executor does not answer.
 _WAITS_FOR_EXECUTOR = ("ContextCleaner.stop", "BlockManagerMaster.remove")
 
 
 @define
 class World:
-    """A running application with its cluster; faults change it, `calm` puts it right."""
+    """A running application with its cluster; faults change it, `calm` restores it."""
 
     folder: Path
     cluster: Cluster
@@ -63,9 +63,9 @@ class World:
     feeder: Feeder
     odd_policy: OddPolicy
     tail: Tail
-    #: None where the machine allows no such thing: then all workers are on loopback.
+    #: None if the machine does not allow a network: then all workers are on loopback.
     network: Network | None
-    #: Starts the application, whose output goes to a new folder of this name.
+    #: Starts the application; its output goes to a new folder of this name.
     start: Callable[[str], LoggedProcess]
     mode: Mode = "adaptive"
     process: LoggedProcess = field(init=False)
@@ -73,9 +73,9 @@ class World:
     logs: list[Path] = field(factory=list)
     workers: list[Worker] = field(factory=list)
     most: int = MOST
-    #: Workers to which the master has given no executor any more, and that were replaced.
+    #: Workers that were replaced because the master no longer gave them an executor.
     lost_by_master: int = 0
-    #: Drivers that did not end in time since Spark waited for an executor that stood still, and were killed.
+    #: Drivers that were killed because Spark waited for a frozen executor and they did not end in time.
     kept_by_executors: int = 0
     _ids: dict[str, str] = field(factory=dict)
     _ills: int = 0
@@ -83,26 +83,26 @@ class World:
 
     @property
     def plugin(self) -> bool:
-        """Tell whether what is ours is there: a policy, the API, phases."""
+        """Return whether the plugin is present: a policy, the API, phases."""
         return self.mode != "plain"
 
     @property
     def output(self) -> Path:
-        """Return where the application writes."""
+        """Return the folder to which the application writes."""
         return self.folder / "output"
 
     def journals(self) -> list[Path]:
-        """Return the journals, those that were set aside too."""
+        """Return the journals, including those that were set aside."""
         names = (self.folder / "journal").glob("*.jsonl*")
         return sorted(path for path in names if not path.name.endswith(".1"))
 
     def say(self, what: str) -> None:
-        """Note something in the harness' own log, with the time as in the driver's."""
+        """Write a line to the harness's own log, with the time as in the driver's."""
         with (self.folder / "chaos.log").open("a") as log:
             log.write(f"{time.strftime('%H:%M:%S')} {what}\n")
 
     def executors(self) -> dict[str, psutil.Process]:
-        """Return the executors that live, by their id."""
+        """Return the running executors by their id."""
         found: dict[str, psutil.Process] = {}
         for worker in self.workers:
             with suppress(psutil.NoSuchProcess):
@@ -111,19 +111,19 @@ class World:
 
     @property
     def is_frozen_or_gone(self) -> bool:
-        """Tell whether the driver stands still, or has ended."""
+        """Return whether the driver is frozen or has ended."""
         with suppress(psutil.NoSuchProcess):
             return psutil.Process(self.process.pid).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
         return True
 
     def policies(self) -> list[psutil.Process]:
-        """Return the policy processes that live."""
+        """Return the running policy processes."""
         with suppress(psutil.NoSuchProcess):
             return policies_of(self.process.pid)
         return []
 
     def run_application(self) -> None:
-        """Start the application, the first time or again, and wait for its UI. Raises AssertionError."""
+        """Start the application, for the first time or again, and wait for its UI. Raises AssertionError."""
         ui = self.output / "ui"
         ui.unlink(missing_ok=True)
         (self.output / "_stop").unlink(missing_ok=True)
@@ -135,7 +135,7 @@ class World:
         self._ended = False
 
     def end_driver(self, number: signal.Signals) -> str:
-        """End the driver's JVM with a signal; what it has started ends by itself. Raises AssertionError."""
+        """End the driver's JVM with a signal; its children end on their own. Raises AssertionError."""
         return self._end(lambda: self.process.send(number))
 
     def stop_context(self) -> str:
@@ -151,7 +151,7 @@ class World:
         started = psutil.Process(jvm).children(recursive=True) if self.process.running else []
         self._ended = True
         order()
-        # One that stands still takes no other signal than SIGKILL.
+        # A frozen process reacts to no signal but SIGKILL.
         self.process.send(signal.SIGCONT)
         if self.process.wait(_END_S) is None:
             self._kill_waiting(jvm)
@@ -163,7 +163,7 @@ class World:
         return f"process {jvm}"
 
     def _kill_waiting(self, jvm: int) -> None:
-        """Kill a driver that does not end. Raises AssertionError unless Spark itself keeps it from that."""
+        """Kill a driver that does not end. Raises AssertionError unless Spark itself keeps it from ending."""
         stacks = self.folder / f"stacks-of-{self.process.log.parent.name}.txt"
         said = stacks.read_text() if write_stacks(jvm, stacks) else ""
         self.process.kill()
@@ -176,15 +176,15 @@ class World:
         (self.output / f"again-{name}").touch()
 
     def take_over(self, name: str) -> None:
-        """Let the application start two other queries on the checkpoint of one, the second with its name."""
+        """Let the application start two other queries on a query's checkpoint, the second under its name."""
         (self.output / f"over-{name}").touch()
 
     def has_stopped(self, name: str) -> bool:
-        """Tell whether the application has stopped a query that it was told to stop."""
+        """Return whether the application has stopped a query as ordered."""
         return not (self.output / f"again-{name}").exists() or (self.output / f"stopped-{name}").exists()
 
     def has_started(self, name: str) -> bool:
-        """Tell whether the application has started a query, as often as it was told to."""
+        """Return whether the application has started a query as often as ordered."""
         return not any((self.output / f"{order}-{name}").exists() for order in ("again", "over"))
 
     @property
@@ -193,13 +193,13 @@ class World:
         return self.storage.folder(INTO_FILES)
 
     def slow_down(self, queue: str, ms: int) -> None:
-        """Let the application's listener in one of `QUEUES` take so many ms for each event."""
+        """Make the application's listener in one of `QUEUES` take `ms` ms for each event."""
         hidden = self.folder / "slow.new"
         hidden.write_text(f"{queue} {ms}")
         hidden.replace(self.folder / "slow")
 
     def speed_up(self) -> None:
-        """Let all of them take no time."""
+        """End the slowdown of all listeners."""
         (self.folder / "slow").unlink(missing_ok=True)
 
     def queries(self) -> Mapping[str, Json]:
@@ -209,7 +209,7 @@ class World:
         return found
 
     def has_ended(self) -> bool:
-        """Tell whether a query is over: none of them ends by itself, and no other step can show anything."""
+        """Return whether a query has ended: none ends on its own, and further steps would prove nothing."""
         shown: Mapping[str, Json] = {}
         if self.plugin:
             with suppress(Failure):
@@ -231,22 +231,22 @@ class World:
         return self.api.get(f"{self.path(name)}/resource-requirements")
 
     def set_bounds(self, name: str, lower: int, upper: int) -> None:
-        """Give a query other bounds. Raises Failure."""
+        """Change the bounds of a query. Raises Failure."""
         body = {"shuffle": {"parallelism": {"lowerBound": lower, "upperBound": upper}}}
         self.api.put(f"{self.path(name)}/resource-requirements", body, "*")
 
     def take_bounds_back(self, name: str) -> None:
-        """Let a query have the bounds that its settings say. Raises AssertionError and Failure."""
+        """Reset a query to the bounds of its settings. Raises AssertionError and Failure."""
         self.api.delete(f"{self.path(name)}/resource-requirements")
         assert self._is_open(name), f"the bounds of {name} are taken back, and still {self.bounds(name)}"
 
     def _is_open(self, name: str) -> bool:
-        """Tell whether a query has no other bounds than those of the settings. Raises Failure."""
+        """Return whether a query has only the bounds of the settings. Raises Failure."""
         bounds = self.bounds(name)["shuffle"]["parallelism"]
         return (bounds["lowerBound"], bounds["upperBound"]) == (1, _OPEN)
 
     def make_ill(self, name: str) -> None:
-        """Let the batches of a query fail, in other words than the last time."""
+        """Make the batches of a query fail, with another message than the last time."""
         self._ills += 1
         words = "very " * (self._ills % 7)
         hidden = self.output / f".ill-{name}"
@@ -254,12 +254,12 @@ class World:
         hidden.replace(self.output / f"ill-{name}")
 
     def make_well(self) -> None:
-        """Let no batch fail any more."""
+        """Let batches succeed again."""
         for ill in self.output.glob("ill-*"):
             ill.unlink()
 
     def ask_for_executors(self) -> None:
-        """Let a query need more executors than there can be, for a moment, so that none is left out."""
+        """Make a query need more executors than possible for a moment, so that all of them are requested."""
         name = next(iter(self.queries()))
         self.set_bounds(name, MOST + 2, _OPEN)
         self.set_bounds(name, 1, _OPEN)
@@ -270,10 +270,10 @@ class World:
         return self.workers[-1]
 
     def replace_lost_workers(self) -> list[Worker]:
-        """Replace the workers that the master will give no executor any more; return them. Raises OSError."""
+        """Replace the workers that get no more executors from the master; return them. Raises OSError."""
         lost = without_executor(self.cluster.master_ui, self.workers)
         if lost:
-            time.sleep(_APART_S)  # one whose executor was being replaced has another by then
+            time.sleep(_APART_S)  # by then, an executor that was being replaced has its successor
             lost = without_executor(self.cluster.master_ui, lost)
         for worker in lost:
             self.lost_by_master += 1
@@ -284,11 +284,11 @@ class World:
         return lost
 
     def forget_dead_workers(self) -> None:
-        """Leave out the workers that have ended."""
+        """Drop the workers that have ended."""
         self.workers = [worker for worker in self.workers if worker.process.running]
 
     def calm(self) -> None:
-        """Undo what is not undone by itself: workers, sinks, storage, driver, bounds.
+        """Undo what does not recover on its own: workers, sinks, storage, driver, bounds.
 
         Raises AssertionError.
         """
@@ -311,7 +311,7 @@ class World:
                     self.set_bounds(name, 1, _OPEN)
             return True
         except (Busy, NoDriver, Refused):
-            # Refused is one that was stopped, until it is started again.
+            # Refused means that a query was stopped and has not been started again yet.
             assert self.process.running, self.process.log_tail()
             return False
 
@@ -320,10 +320,10 @@ class World:
 def world(
     folder: Path, *, restarts: bool = True, links: bool = True, mode: Mode = "adaptive"
 ) -> Iterator[World]:
-    """Run the application on a cluster of its own; all of it ends with the block.
+    """Run the application on its own cluster; everything ends with the block.
 
-    With `restarts` batches that fail are tried again, with `links` each worker has a network namespace.
-    Raises NotAllowed.
+    With `restarts`, failed batches are retried; with `links`, each worker has a network namespace. Raises
+    NotAllowed.
     """
     output = folder / "output"
     output.mkdir(parents=True)
@@ -387,7 +387,7 @@ def _start_worker(cluster: Cluster, joined: Network | None) -> Worker:
 
 
 def answers(world: World) -> bool:
-    """Tell whether the policy answers."""
+    """Return whether the policy answers."""
     try:
         world.api.get("/overview")
     except Failure:

@@ -1,11 +1,11 @@
-"""Run programs that chance has made without the plugin and with it, and compare what comes of them.
+"""Run random programs without and with the plugin, and compare the results.
 
 usage: python -m integration.differential --seed S --minutes M [--programs N] [--only HALF] [--folder DIR]
-The time is shared by the batch half and the streaming one. What differs shrinks to a few lines and is written
-as a script of its own. In the half `large` programs need much memory, and the applications have little; in
-the half `executors` streams run with the plugin on a cluster whose executors are killed; in the half `tables`
-programs read and write tables of Delta Lake. The last line printed is one JSON object; the exit code is 1 if
-something was found that came again.
+The batch half and the streaming half share the time. A program that differs is shrunk to a few lines and
+written as a separate script. In the half `large`, programs need much memory, and the applications have
+little; in the half `executors`, streams run with the plugin on a cluster that loses executors; in the half
+`tables`, programs read and write Delta Lake tables. The last line printed is one JSON object; the exit code
+is 1 if a finding was reproduced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BOTH = ("batch", "streaming")
 def main() -> int:
     """Search, and print the result."""
     arguments = _arguments()
-    # As at Ctrl-C: what was started is to end too. (To Hypothesis an exit is a failure like others.)
+    # As with Ctrl-C, the started processes must end too. (Hypothesis treats an exit as an ordinary failure.)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="differential-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def main() -> int:
 def _searched(
     half: Half, seed: int, folder: Path, jars: list[Path], minutes: float, programs: int | None
 ) -> Search:
-    """Search in one half, with two applications of its own."""
+    """Search in one half, with its own two applications."""
     with half.applications(folder, jars) as pair:
         search = Search(pair, half, seed, folder)
         search.last(minutes, programs)

@@ -1,4 +1,4 @@
-"""An application in a process of its own, with the plugin or without, which runs programs."""
+"""An application in its own process, with or without the plugin, that runs programs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 _WORKER = Path(__file__).with_name("worker.py")
 _START_TIMEOUT_S = 120.0
-#: A program takes a second or so, and is too large for us where plain Spark is not done by then.
+#: Timeout (s) of plain Spark. A program takes about a second, and is too large if it takes longer than this.
 PATIENCE_S = 60.0
-#: So many times as long there is none that is well.
+#: The plugin's timeout as a multiple of that of plain Spark; no healthy run takes longer.
 _HANGS = 4
 NO_END = "no end"
 EXECUTOR_SLOTS = 2
-#: What the driver's log says where something of ours has failed, of which a result may show nothing.
+#: Messages in the driver's log about failures of the plugin that a result may not show.
 _FAILED = (
     LEFT_ALONE,
     "not moved to",
@@ -38,28 +38,28 @@ _FAILED = (
 
 
 class Runs(Protocol):
-    """What runs the text of a program."""
+    """Runs the text of a program."""
 
     def send(self, text: str, root: str) -> None:
-        """Begin to run a text over the data in a folder."""
+        """Start running a text over the data in a folder."""
 
     def received(self) -> Results:
-        """Return what came of it."""
+        """Return the results."""
 
     def renew(self, slots: int) -> None:
-        """Have the next program run where nothing has been learned yet."""
+        """Run the next program in an environment that has learned nothing yet."""
 
     def contained(self) -> str:
-        """Return what has been said since this was asked last of parts of the plugin that have failed."""
+        """Return the logged failures of parts of the plugin since the last call."""
 
     def stop(self) -> None:
-        """End what runs, with all that it has started."""
+        """End the run and everything it started."""
 
 
 class Application:
-    """Runs programs on so many slots; one that has ended is started anew for the next program.
+    """Runs programs on a number of slots; after it has ended, it is started again for the next program.
 
-    Without a `master` the slots are threads of the driver, with one they are executors of `EXECUTOR_SLOTS`.
+    Without a `master`, the slots are threads of the driver; with one, they are executors of `EXECUTOR_SLOTS`.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Application:
         self._read = 0
 
     def renew(self, slots: int) -> None:
-        """Have the next program run in a new context, which has learned nothing yet."""
+        """Run the next program in a new context, which has learned nothing yet."""
         self._slots, self._is_fresh = slots, False
 
     def send(self, text: str, root: str) -> None:
-        """Begin to run a text over the data in a folder. Raises ProcessFailure if there is no application."""
+        """Start running a text over the data in a folder. Raises ProcessFailure if no application starts."""
         if not self._is_fresh:
             self._open()
         assert self._orders is not None
@@ -100,7 +100,7 @@ class Application:
         self._orders.send(("run", text, root, str(out)))
 
     def received(self) -> Results:
-        """Return what came of it; an application that is silent for too long is ended."""
+        """Return the results; an application that is silent for too long is ended."""
         assert self._orders is not None
         try:
             if self._orders.poll(self._patience_s):
@@ -156,7 +156,7 @@ class Application:
         return orders
 
     def contained(self) -> str:
-        """Return what the present process has logged of failures of ours since this was asked last."""
+        """Return the plugin's failures that the current process has logged since the last call."""
         if self._process is None:
             return ""
         with self._process.log.open(errors="replace") as log:
@@ -166,7 +166,7 @@ class Application:
         return "\n".join(line for line in said.splitlines() if any(part in line for part in _FAILED))
 
     def stop(self) -> None:
-        """End it and all that it has started."""
+        """End the application and everything it started."""
         self._orders, self._is_fresh = None, False
         self._stack.close()
 
@@ -188,17 +188,17 @@ class Pair:
         self._numbers = itertools.count()
 
     def renew(self, slots: int) -> None:
-        """Have the next program run where nothing has been learned yet."""
+        """Run the next program in environments that have learned nothing yet."""
         self.plain.renew(slots)
         self.elastic.renew(slots)
 
     def contained(self) -> str:
-        """Return what the plugin has said since this was asked last of parts of it that have failed."""
+        """Return the logged failures of parts of the plugin since the last call."""
         return self.elastic.contained()
 
     def run(self, text: str, *, apart: bool = False) -> tuple[Results, Results]:
-        """Return what came of a text without the plugin and with it; `apart` one after the other."""
-        # Under a new name files are others: nobody has learned how large they are.
+        """Return a text's results without and with the plugin; `apart`: one after the other."""
+        # Under a new path, files count as new: their sizes have not been learned yet.
         root = self._seen / str(next(self._numbers))
         os.symlink(self._real, root)
         self.plain.send(text, str(root))
@@ -215,7 +215,7 @@ class Pair:
 
 @contextmanager
 def applications(folder: Path, *, on_cluster: bool = False, slots: int = 0, **more: Any) -> Iterator[Pair]:
-    """Give plain Spark and Spark with the plugin, the latter with executors on a cluster if `on_cluster`."""
+    """Yield plain Spark and Spark with the plugin, the latter on a cluster's executors if `on_cluster`."""
     with ExitStack() as stack:
         master = None
         if on_cluster:

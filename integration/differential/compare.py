@@ -1,4 +1,4 @@
-"""Compare what came of a program without the plugin and with it: plain Spark is right."""
+"""Compare the results of a program without and with the plugin; plain Spark is the reference."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from integration.differential.script import name
 
 Results = Mapping[str, Mapping[str, Any]]
 
-#: Slower by more than this factor and these seconds is worth a second look.
+#: A run slower by more than this factor and these seconds deserves a second look.
 SLOWER, SLOWER_S = 1.3, 0.4
-#: Fewer rows are other rows.
+#: A different count means different rows.
 _KINDS = {"count": "rows"}
-#: What brings rows here as they come.
+#: Actions that return rows in their order.
 _IN_ORDER = frozenset({"collected", "iterated", "as_pandas", "taken"})
-#: What an application has not survived, or has not ended in time.
+#: The key for an application that died or did not end in time.
 ENDED = "application"
 BUILDING = "building"
 _FULL = "out of memory"
@@ -26,7 +26,7 @@ _FULL = "out of memory"
 
 @frozen
 class Difference:
-    """How a result differs from plain Spark's; `kind` names what is broken."""
+    """A difference from plain Spark's result; `kind` names what is broken."""
 
     kind: str
     action: str
@@ -34,7 +34,7 @@ class Difference:
 
 
 def differences(program: Program, plain: Results, elastic: Results) -> list[Difference]:
-    """Return how the results of the plugin differ from those that plain Spark promises."""
+    """Return the plugin's differences from the results that plain Spark guarantees."""
     return list(_differences(program, plain, elastic))
 
 
@@ -58,7 +58,7 @@ def _compared(
     chain = action.of(program.chain)
     promise = chain.promise
     if "error" in plain or "error" in elastic:
-        # How many rows are looked at before enough are there is nobody's promise.
+        # Spark does not guarantee the number of rows it reads until it has enough.
         strict = not chain.fails or (promise >= Promise.ROWS and action.name != "taken")
         yield from errors(which, plain, elastic, strict)
         return
@@ -86,7 +86,7 @@ def _compared(
 
 
 def _plain_files(program: Program) -> bool:
-    """Tell whether each partition is written as one file."""
+    """Return whether each partition is written as one file."""
     return not any(key.endswith("maxRecordsPerFile") for key, _ in program.settings)
 
 
@@ -102,7 +102,7 @@ def errors(
 ) -> Iterator[Difference]:
     was, got = plain.get("error"), elastic.get("error")
     if was == _FULL or (which == ENDED and was):
-        return  # what plain Spark does not survive says nothing
+        return  # if plain Spark fails as well, the comparison proves nothing
     if got == _FULL:
         yield Difference("memory", which, f"plain {was or 'is well'}, with the plugin: {elastic.get('text')}")
     elif strict and was != got:
@@ -113,7 +113,7 @@ def errors(
 
 
 def _repeated(which: str, plain: tuple[Any, Any], elastic: tuple[Any, Any]) -> Iterator[Difference]:
-    """Give a difference if plain Spark has repeated itself, and we have not."""
+    """Yield a difference if plain Spark repeated its result and the plugin did not."""
     if any("error" in found for found in (*plain, *elastic)):
         return
     for what in ("count", "rows"):
@@ -127,10 +127,10 @@ def _repeated(which: str, plain: tuple[Any, Any], elastic: tuple[Any, Any]) -> I
 
 
 def seconds(results: Results) -> float:
-    """Return how long the actions have taken together."""
+    """Return the total time (s) of the actions."""
     return float(sum(found.get("seconds", 0.0) for found in results.values()))
 
 
 def slower(plain: float, elastic: float) -> bool:
-    """Tell whether a time (s) is so much longer than plain Spark's that it matters."""
+    """Return whether a time (s) exceeds plain Spark's by enough to matter."""
     return elastic > SLOWER * plain and elastic > plain + SLOWER_S

@@ -1,4 +1,4 @@
-"""Files to read, made without Spark; a failing program carries this text in its script."""
+"""Input files, written without Spark; the script of a failing program includes this file's text."""
 
 import contextlib
 import csv
@@ -25,7 +25,7 @@ def row(i: int, keys: int = 7) -> dict[str, Any]:
 
 
 def encoded(rows: Iterable[int], form: str, keys: int) -> bytes:
-    """Return the bytes of a file."""
+    """Return the contents of a file as bytes."""
     records = [row(i, keys) for i in rows]
     if form in ("parquet", "orc"):
         kinds = {"id": pyarrow.int64(), "k": pyarrow.int64(), "v": pyarrow.int64(), "s": pyarrow.string()}
@@ -56,10 +56,10 @@ def files(
     packed: bool = False,
     keys: int = 7,
 ) -> str:
-    """Return a folder with so many rows in so many files, which is made if it is not there yet.
+    """Return a folder with `rows` rows in `count` files; create it if it does not exist yet.
 
-    `layout`: flat; nested (folders in folders); split (folders p=0, p=1, p=2); empty (one more file, with
-    nothing in it).
+    `layout`: flat; nested (folders in folders); split (folders p=0, p=1, p=2); empty (one additional, empty
+    file).
     """
     folder = Path(root) / f"{form}-{rows}-{count}-{layout}-{keys}{'-gz' if packed else ''}"
     if folder.exists():
@@ -82,7 +82,7 @@ def files(
         if layout == "empty":
             nothing = encoded((), form, keys) if form in ("parquet", "orc") else b""
             (top / f"part-empty.{form}").write_bytes(nothing)
-        # The other application may have been faster.
+        # The other application may have created it first.
         with contextlib.suppress(OSError):
             os.rename(top, folder)
     return str(folder)
@@ -94,7 +94,7 @@ def first_file(folder: str) -> str:
 
 
 def read(spark: SparkSession, form: str, *paths: str, **options: Any) -> DataFrame:
-    """Return the rows of files, whatever their format."""
+    """Return the rows of files in any of the formats."""
     reader = spark.read.options(**options)
     if form == "text":
         cells = reader.text(list(paths)).selectExpr("*", "split(value, ',') AS cell").drop("value")

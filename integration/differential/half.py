@@ -1,4 +1,4 @@
-"""The halves of the run: what each needs of its programs, batch or streaming."""
+"""The halves of a run, batch and streaming, and the requirements of their programs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _IMPORT_OF_OURS = re.compile(r"^from integration\..*\n", re.MULTILINE)
 
 @frozen(kw_only=True)
 class Half:
-    """How programs of one half are made, printed and compared.
+    """The generation, printing and comparison of one half's programs.
 
-    `modules` have what their text calls. The applications have these settings, this heap, and `slots` in one
-    round after another. A failing program is shrunk for `shrinking_s` to what has at least what is `simple`.
-    `timed`: one that takes longer is a finding. `on_cluster`: with the plugin they run on executors. `jars`
-    gives what else they need.
+    `modules` define what the programs call. The applications have these settings, this heap, and the numbers
+    of `slots` in successive rounds. A failing program is shrunk for `shrinking_s` toward one that has at
+    least the `simple` parts. `timed`: a slower run is a finding. `on_cluster`: with the plugin, programs run
+    on executors. `jars` returns additional jars.
     """
 
     programs: SearchStrategy[Any]
@@ -50,7 +50,7 @@ class Half:
     conf: Mapping[str, str] = field(factory=dict)
 
     def applications(self, folder: Path, jars: Sequence[Path] = ()) -> AbstractContextManager[Pair]:
-        """Give the two that run its programs."""
+        """Return a context manager for the two applications that run its programs."""
         return applications(
             folder,
             on_cluster=self.on_cluster,
@@ -61,7 +61,7 @@ class Half:
         )
 
     def script(self, program: Any, slots: int, title: str) -> str:
-        """Return an application that needs nothing of ours, and prints what came of each action."""
+        """Return an application that does not depend on this project and prints each action's results."""
         texts = [_IMPORT_OF_OURS.sub("", inspect.getsource(module)) for module in self.modules]
         return script.standalone(self.body(program), texts, slots, title, self.conf)
 
@@ -93,12 +93,12 @@ STREAMING = Half(
     slots=(4,),
     # Its programs take five times as long.
     shrinking_s=240.0,
-    # A move is a pause that plain Spark does not have.
+    # A move of the state is a pause that plain Spark does not have.
     timed=False,
     conf={
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
-        # Half of the time of so small a micro-batch is that of Java's compiler otherwise.
+        # Otherwise, half of the time of such a small micro-batch goes into Java's compiler.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.elastic.schedulerMode": "adaptive",

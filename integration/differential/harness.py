@@ -1,4 +1,4 @@
-"""What the text of a program calls; a failing program carries this text in its script."""
+"""The functions that a program calls; the script of a failing program includes this file's text."""
 
 import concurrent.futures
 import hashlib
@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 RESULTS: dict[str, dict[str, Any]] = {}
-#: What has been done with the plugin alone.
+#: The things done only with the plugin.
 COUNTS: Counter[str] = Counter()
 
 
 def condition(error: Exception) -> str:
-    """Name the kind of an error, however deep it is wrapped: the innermost condition that Spark names."""
+    """Return the kind of an error, however deeply it is wrapped: the innermost condition that Spark names."""
     text = str(error)
     python = re.findall(r"^(\w+(?:Error|Exception)): ", text, re.MULTILINE)
     if type(error).__name__ == "PythonException" and python:
@@ -35,12 +35,12 @@ def condition(error: Exception) -> str:
 
 
 def digest(texts: Iterable[str]) -> str:
-    """Return a short name for texts in their order."""
+    """Return a short hash of texts in their order."""
     return hashlib.md5("\n".join(texts).encode()).hexdigest()[:12]
 
 
 def said(rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
-    """Say which rows there are, in their order and in any."""
+    """Summarize rows, in their order and in any order."""
     texts = [repr(tuple(row)) for row in rows]
     ordered = sorted(texts)
     return {"count": len(texts), "rows": digest(ordered), "order": digest(texts), "some": ordered[:6]}
@@ -59,7 +59,7 @@ def counted(frame: DataFrame) -> dict[str, Any]:
 
 
 def summed(frame: DataFrame) -> dict[str, Any]:
-    """Say what rows there are without bringing them here."""
+    """Summarize rows without collecting them."""
     found = frame.selectExpr("count(*)", "sum(cast(xxhash64(*) AS DECIMAL(38, 0)))").collect()[0]
     return {"count": found[0], "rows": str(found[1])}
 
@@ -77,13 +77,13 @@ def partitions(frame: DataFrame) -> dict[str, Any]:
 
 
 def placed(frame: DataFrame) -> dict[str, Any]:
-    """Say which rows there are, each with the partition that it is in."""
+    """Summarize rows, each with its partition."""
     return partitions(frame.select("*", F.spark_partition_id().alias("partition")))
 
 
 def split(frame: DataFrame, weights: list[float], seed: int) -> dict[str, Any]:
-    """Say whether the parts of a frame have other rows than the frame."""
-    # The whole comes last: what it would teach, the first part must not know.
+    """Report whether the parts of a frame have other rows than the frame."""
+    # The whole frame comes last: the first part must not benefit from what it would teach.
     parts = [summed(part) for part in frame.randomSplit(weights, seed)]
     whole = summed(frame)
     rows = sum(int(part["rows"]) for part in parts if part["count"])
@@ -97,7 +97,7 @@ def split(frame: DataFrame, weights: list[float], seed: int) -> dict[str, Any]:
 def written(
     frame: DataFrame, spark: SparkSession, form: str, out: str, by: str | None = None
 ) -> dict[str, Any]:
-    """Write a frame and say what is there."""
+    """Write a frame and summarize the result."""
     writer = frame.write.format(form).mode("overwrite")
     (writer.partitionBy(by) if by else writer).save(out)
     parts = [name for _, _, names in os.walk(out) for name in names if name.startswith("part-")]
@@ -122,7 +122,7 @@ _CHANGES = {
 def changed(
     spark: SparkSession, out: str, frame: DataFrame, by: str | None, changes: Iterable[str]
 ) -> DataFrame:
-    """Write a frame as a new table of Delta Lake, change it, and read it."""
+    """Write a frame as a new Delta Lake table, change it, and read it."""
     path = f"{out}/table-{len(os.listdir(out))}"
     writer = frame.write.format("delta")
     (writer.partitionBy(by) if by else writer).save(path)
@@ -132,7 +132,7 @@ def changed(
 
 
 def act(name: str, action: Callable[[], dict[str, Any]]) -> None:
-    """Do an action, and keep what came of it under a name."""
+    """Run an action and keep its result under a name."""
     began = time.monotonic()
     try:
         found = action()
@@ -142,6 +142,6 @@ def act(name: str, action: Callable[[], dict[str, Any]]) -> None:
 
 
 def together(actions: Mapping[str, Callable[[], dict[str, Any]]]) -> None:
-    """Do actions at the same time, each in a thread."""
+    """Run actions at the same time, each in a thread."""
     with concurrent.futures.ThreadPoolExecutor(len(actions)) as threads:
         list(threads.map(act, actions.keys(), actions.values()))

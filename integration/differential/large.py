@@ -1,4 +1,4 @@
-"""Programs that need much memory: few rows become many, and something has to hold them."""
+"""Programs that need much memory: few rows become many, and an operator has to hold them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from integration.differential.operators import kind
 from integration.differential.program import Action, Chain, Kind, Program, Size, Step
 from integration.differential.sources import source
 
-#: With these a task of plain Spark has room on `HEAP`, whatever else there is.
+#: With these values, a task of plain Spark fits into `HEAP` in every program.
 ROWS, HEAP, SLOTS = 20_000, "512m", (2, 4)
 
 _SOURCES = [
@@ -70,13 +70,13 @@ def _one(kinds: list[Kind]) -> st.SearchStrategy[Step]:
     )
 
 
-# Plain Spark joins partitions up to this size, so that a task holds little.
+# Plain Spark coalesces partitions up to this size, so that a task holds little.
 _SMALL = ("spark.sql.adaptive.advisoryPartitionSizeInBytes", "2m")
 _SETTINGS = st.sampled_from([(_SMALL,), (_SMALL, ("spark.sql.shuffle.partitions", "400"))])
 
 
 def large_programs() -> st.SearchStrategy[Program]:
-    """Give programs that take some seconds."""
+    """Return programs that take some seconds."""
     return st.builds(
         lambda first, growth, holding, action, settings: Program(
             Chain((first, growth, holding)), (Action(action),), settings

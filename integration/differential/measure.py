@@ -1,4 +1,4 @@
-"""What the stages of a program cost, as sparkMeasure adds it up, where its jar can be had."""
+"""The cost of a program's stages, as summed up by sparkMeasure if its jar is available."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spark_elastic_tools.maven import FetchError, fetch
 _VERSION = "0.28"
 _CLASS = "ch.cern.sparkmeasure.StageMetrics"
 MEASURED = "measured"
-#: Of the forty numbers those that a choice of partitions changes; ms and bytes.
+#: Those of its forty metrics that depend on the choice of partitions; ms and bytes.
 NUMBERS = ("numTasks", "executorRunTime", "executorCpuTime", "peakExecutionMemory", "diskBytesSpilled")
 
 
 def jar() -> Path | None:
-    """Return sparkMeasure's jar for the installed Spark; None if there is none, and a line says why."""
+    """Return sparkMeasure's jar for the installed Spark; if there is none, print why and return None."""
     spark = installed_spark()
     scala = spark.scala if spark is not None else None
     try:
@@ -32,23 +32,23 @@ def jar() -> Path | None:
 
 
 class Meter:
-    """Measures in one session of an application: nothing where the jar is not on its class path."""
+    """Measures one session of an application; measures nothing if the jar is not on its class path."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._stages: Any = None
         if _is_loadable(spark):
-            # It is installed for tests alone, and looks for its class when it is made.
+            # It is installed only for tests, and needs its class at construction.
             from sparkmeasure import StageMetrics
 
             self._stages = StageMetrics(spark)
             self._stages.begin()
 
     def end(self) -> Mapping[str, int]:
-        """Return what the stages since the start have cost."""
+        """Return the cost of the stages since the start."""
         if self._stages is None:
             return {}
         self._stages.end()
-        # Its listener hears of a stage some time after the action has ended.
+        # Its listener is notified of a stage some time after the action has ended.
         self._stages.sc._jsc.sc().listenerBus().waitUntilEmpty()
         found = self._stages.aggregate_stagemetrics()
         self._stages.remove_listener()
@@ -56,7 +56,7 @@ class Meter:
 
 
 def _is_loadable(spark: SparkSession) -> bool:
-    """Tell whether the driver has the jar."""
+    """Return whether the driver has the jar."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return loader.getResource(f"{_CLASS.replace('.', '/')}.class") is not None

@@ -1,4 +1,4 @@
-"""Operators: each takes frames with the four columns and gives one with the same four."""
+"""Operators: each takes frames with the four columns and returns one with the same four."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ PLACED = [
     kind("cluster by", "spark.sql('SELECT * FROM {{a}} CLUSTER BY {key}', a={0})", key=KEY),
     kind("observe", "{0}.observe('seen', F.count('*').alias('n'))", stable=True, narrow=True),
 ]
-# What of its rows there is depends on how they are shared out: plain Spark only repeats itself.
+# Their rows depend on the distribution over partitions: plain Spark only guarantees the same result again.
 LOOSE = [
     kind("limit", "{0}.limit({n})", _most(20), promise=Promise.COUNT, n=N),
     kind("limit of sorted", "{0}.orderBy(" + FOUR + ").limit({n})", _most(20), promise=Promise.ORDER, n=N),
@@ -211,7 +211,7 @@ LOOSE = [
         seed=_SEED,
     ),
 ]
-# Nothing comes of these but an error, for some rows at least.
+# These only result in an error, for some rows at least.
 FAILING = [
     kind("divide by zero", "{0}.withColumn('v', F.expr('v div (k - 3)'))", fails=True),
     kind("bad cast", "{0}.withColumn('v', F.col('s').cast('long'))", fails=True),

@@ -1,4 +1,4 @@
-"""Programs: a source, what is done with its rows, and what is asked of them. Plain values, no Spark."""
+"""Programs: a source, the steps on its rows, and the actions. Plain values, no Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 
 class Promise(enum.IntEnum):
-    """What plain Spark promises of a frame whatever its partitions are: the more, the larger."""
+    """Plain Spark's guarantee for a frame, whatever its partitions; larger values promise more."""
 
     NOTHING = 0
     COUNT = 1
@@ -21,7 +21,7 @@ class Promise(enum.IntEnum):
 
 @frozen
 class Size:
-    """How many rows there may be at most, how many of them with one id, and how many partitions to write."""
+    """Upper bounds: the number of rows, and the number of rows with the same id."""
 
     rows: int
     alike: int = 1
@@ -31,9 +31,9 @@ class Size:
 class Kind:
     """A source or an operator: its text with `{0}`, `{1}` for its frames and `{name}` for its arguments.
 
-    `promise` is the most that holds behind it. A `narrow` one changes only columns: what is promised of the
-    number of rows holds behind it, too; a `stable` one keeps the order. `counts`: it names the number of
-    partitions; `fails`: it may raise an error. `before` is text that has to stand before.
+    `promise` is the strongest guarantee after it. A `narrow` kind changes only columns, so a guarantee for
+    the number of rows still holds after it; a `stable` one keeps the order. `counts`: it sets the number of
+    partitions; `fails`: it may raise an error. `before` is text that must precede it.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Kind:
 
 @frozen
 class Step:
-    """A kind with its arguments, on frames of other steps: `others` are those beside the one before."""
+    """A kind with its arguments, on frames of other steps: the previous one, and `others`."""
 
     kind: Kind
     arguments: Mapping[str, Any] = field(factory=dict)
@@ -60,13 +60,13 @@ class Step:
 
 @frozen
 class Chain:
-    """A source and what is done with it, one step on the other."""
+    """A source and the steps on it, each on the result of the previous one."""
 
     steps: tuple[Step, ...]
 
     @property
     def kinds(self) -> Iterator[Kind]:
-        """The kinds of all steps, those of other chains among them."""
+        """The kinds of all steps, including those of other chains."""
         for step in self.steps:
             yield step.kind
             for other in step.others:
@@ -74,7 +74,7 @@ class Chain:
 
     @property
     def size(self) -> Size:
-        """How large it is at most."""
+        """The upper bounds of its size."""
         size = Size(0)
         for place, step in enumerate(self.steps):
             inputs = ([size] if place else []) + [other.size for other in step.others]
@@ -83,13 +83,13 @@ class Chain:
 
     @property
     def largest(self) -> int:
-        """The most rows that any of its steps has."""
+        """The largest number of rows of any of its steps."""
         inner = [Chain(self.steps[: n + 1]).size.rows for n in range(len(self.steps))]
         return max(inner + [other.largest for step in self.steps for other in step.others])
 
     @property
     def promise(self) -> Promise:
-        """What Spark promises of its rows."""
+        """Spark's guarantee for its rows."""
         promise = Promise.ROWS
         for step in self.steps:
             least = min([promise, *(other.promise for other in step.others)])
@@ -106,18 +106,18 @@ class Chain:
 
     @property
     def fails(self) -> bool:
-        """Whether something in it may raise an error."""
+        """Whether a part of it may raise an error."""
         return any(kind.fails for kind in self.kinds)
 
     @property
     def counts(self) -> bool:
-        """Whether its last step names the number of partitions."""
+        """Whether its last step sets the number of partitions."""
         return self.steps[-1].kind.counts
 
 
 @frozen
 class Action:
-    """What is asked of a frame: a function of the harness, and its arguments behind the frame."""
+    """An action on a frame: a function of the harness, and its arguments after the frame."""
 
     name: str
     arguments: Mapping[str, Any] = field(factory=dict)
@@ -125,7 +125,7 @@ class Action:
     twice: bool = False
 
     def of(self, chain: Chain) -> Chain:
-        """Return the part of a chain that is asked: the last `depth` steps may be left out."""
+        """Return the part of a chain that the action uses: the last `depth` steps may be left out."""
         steps = chain.steps
         return Chain(steps[: max(1, len(steps) - self.depth)])
 
@@ -141,5 +141,5 @@ class Program:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is made of: names of kinds and actions."""
+        """Its parts: names of kinds and actions."""
         return frozenset(kind.name for kind in self.chain.kinds) | {action.name for action in self.actions}

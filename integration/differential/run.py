@@ -1,4 +1,4 @@
-"""Make programs until the time is over, run each without the plugin and with it, and shrink what differs."""
+"""Generate programs until time is up, run each without and with the plugin, and shrink those that differ."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from integration.differential.finding import TIMES, Finding
 from integration.differential.half import Half
 from integration.differential.measure import MEASURED
 
-#: So many programs come from one seed: of more, Hypothesis would make many that are nearly alike.
+#: The number of programs from one seed: with more, Hypothesis would generate many that are nearly alike.
 _HAND = 9
-#: So many hands are played in one context, which learns from each.
+#: The number of hands played in one context, which learns from each.
 _ROUND = 5
 _PHASES = (Phase.generate, Phase.shrink)
 
@@ -36,7 +36,7 @@ class Found(Exception):
 
 @define
 class Search:
-    """One run: what it has tried, and what it has found."""
+    """One run: the programs it tried, and its findings."""
 
     pair: Pair
     half: Half
@@ -53,7 +53,7 @@ class Search:
     _began: float = field(factory=time.monotonic)
 
     def last(self, minutes: float, programs: int | None = None) -> None:
-        """Search for so long, or for so many programs."""
+        """Search for this time, or for this number of programs."""
         until = self._began + 60 * minutes
         hand = 0
         while time.monotonic() < until and not (programs and self.programs >= programs):
@@ -64,7 +64,7 @@ class Search:
             hand += 1
 
     def _play(self, hand: int, slots: int, until: float) -> None:
-        """Run some programs; if one differs, shrink it, which may take longer than there is time left."""
+        """Run some programs; if one differs, shrink it, which may exceed the remaining time."""
         wanted: list[Difference] = []
         first = tries = 0
         spent = 0.0
@@ -106,7 +106,7 @@ class Search:
             self._keep(finding)
 
     def _tried_out(self, program: Any, text: str, *, is_new: bool) -> Difference | None:
-        """Return a difference that is not known yet, and that plain Spark does not have from itself."""
+        """Return a difference that is not known yet, and that plain Spark does not show against itself."""
         plain, elastic = self.pair.run(text)
         if is_new:
             self.programs += 1
@@ -124,7 +124,7 @@ class Search:
         return unknown[0]
 
     def _note(self, text: str, plain: Results, elastic: Results) -> None:
-        """Add a program to the list of those that were run."""
+        """Append a program to the list of those that ran."""
         entry = {
             "program": self.programs,
             "text": text,
@@ -155,7 +155,7 @@ class Search:
         return any(finding.covers(difference, program) for finding in self.findings)
 
     def _keep(self, finding: Finding) -> None:
-        """Try a finding again where nothing has been learned, and write its script."""
+        """Try to reproduce a finding in new contexts, and write its script."""
         text = self.half.body(finding.program)
         for _ in range(TIMES):
             self.pair.renew(finding.slots)
@@ -167,7 +167,7 @@ class Search:
         print(finding.told(), file=sys.stderr, flush=True)
 
     def result(self) -> dict[str, Any]:
-        """Return what was done and found, for the last line."""
+        """Return what was done and found, for the last line of the output."""
         return {
             "seed": self.seed,
             "minutes": round((time.monotonic() - self._began) / 60, 1),

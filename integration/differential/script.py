@@ -37,7 +37,7 @@ spark.sparkContext.setCheckpointDir(OUT + "/checkpoints")
 
 
 def body(program: Program) -> str:
-    """Return the text that needs a session and what the harness and the data have."""
+    """Return the text, which needs a session and the names of the harness and the data module."""
     lines = [f"spark.conf.set({key!r}, {value!r})" for key, value in program.settings]
     names = (f"frame{number}" for number in itertools.count(1))
     made: list[str] = []
@@ -45,7 +45,7 @@ def body(program: Program) -> str:
     asked = [_asked(program, number, action, made) for number, action in enumerate(program.actions)]
     acts = [entry for entries in asked for entry in entries]
     if program.threads:
-        # The same action again comes after all, so that it has seen what the others have taught.
+        # The repetition of an action comes last, so that it benefits from what the others have taught.
         for entries in itertools.zip_longest(*asked):
             inner = ", ".join(f"{key!r}: lambda: {text}" for key, text in filter(None, entries))
             lines.append(f"together({{{inner}}})")
@@ -55,7 +55,7 @@ def body(program: Program) -> str:
 
 
 def frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]:
-    """Give the lines that make the frames of a chain, and put the names of its own into `own`."""
+    """Yield the lines that create the frames of a chain, and append the names of its own frames to `own`."""
     for step in chain.steps:
         inputs = own[-1:]
         for other in step.others:
@@ -70,7 +70,7 @@ def frames(chain: Chain, names: Iterator[str], own: list[str]) -> Iterator[str]:
 
 
 def _asked(program: Program, number: int, action: Action, made: list[str]) -> list[tuple[str, str]]:
-    """Return name and text of an action, and of the same once more where only repetition is promised."""
+    """Return an action's name and text, and those of its repetition if only repeatability is guaranteed."""
     chain = action.of(program.chain)
     return [
         (name(number, action, time), _text(made[len(chain.steps) - 1], number, action, time))
@@ -79,17 +79,17 @@ def _asked(program: Program, number: int, action: Action, made: list[str]) -> li
 
 
 def again(chain: Chain, action: Action) -> bool:
-    """Tell whether an action is run once more: always where plain Spark only repeats itself."""
+    """Return whether an action is repeated; always where plain Spark only repeats its own result."""
     return action.twice or action.name == "taken" or chain.promise < Promise.ROWS
 
 
 def name(number: int, action: Action, time: int) -> str:
-    """Name what comes of an action, the second `time` apart from the first (0)."""
+    """Return the name of an action's result; the second `time` (1) differs from the first (0)."""
     return f"{number} {action.name}{' again' * time}"
 
 
 def _text(frame: str, number: int, action: Action, time: int) -> str:
-    # Selected again it is planned again, as it is in an application that makes its frames in a function.
+    # A new select is planned again, as in an application that creates its frames in a function.
     frame = f"{frame}.select('*')" if time else frame
     arguments: dict[str, Any] = dict(action.arguments)
     if action.name == "written":
@@ -100,7 +100,7 @@ def _text(frame: str, number: int, action: Action, time: int) -> str:
 
 
 def standalone(text: str, modules: Sequence[str], slots: int, title: str, conf: Mapping[str, str]) -> str:
-    """Return an application with the text of a program, that of the modules that it calls, and settings."""
+    """Return an application with a program's text, the modules that it calls, and settings."""
     head = _HEAD.format(
         title=title, imports=IMPORTS, modules="\n\n".join(modules), slots=slots, conf=dict(conf)
     )

@@ -1,4 +1,4 @@
-"""Settings that users set for a session, with the values that are tried."""
+"""Settings that users set for a session, with the tested values."""
 
 from __future__ import annotations
 

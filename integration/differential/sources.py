@@ -1,4 +1,4 @@
-"""Sources: each gives rows with the same four columns, so that anything can be done with any."""
+"""Sources: each returns rows with the same four columns, so that any operator applies to any source."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ read(spark, 'parquet', {files}).coalesce(1).write.mode('overwrite').jdbc(URL, 'n
 _PARQUET = "files(DATA, 'parquet', {rows}, {count})"
 _NUMBERS = "'id', 'id % 7 AS k', 'id * 7919 % 1000 AS v', 'concat(\"s\", id % 13) AS s'"
 
-#: What others shrink to: it has no arguments.
+#: The source to which the others shrink: it has no arguments.
 SIMPLEST = source("some rows", "spark.range(100).selectExpr(" + _NUMBERS + ")", lambda: Size(100))
 SOURCES = [
     SIMPLEST,

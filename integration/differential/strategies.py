@@ -1,4 +1,4 @@
-"""How Hypothesis makes programs: what comes first in a list is what a failing program shrinks to."""
+"""Hypothesis strategies for programs; a failing program shrinks toward the first element of each list."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from integration.differential.sources import SOURCES
 from integration.differential.wide import JOINS, WIDE
 
 MOST_ROWS = 200_000
-#: More rows are not brought into Python.
+#: More rows are not collected into Python.
 _COLLECTED = 10_000
-#: What is asked of few rows, and of any.
+#: Actions on few rows only.
 ACTIONS = ("collected", "written", "as_pandas", "iterated")
-#: What is written.
+#: Output formats.
 FORMS = ("parquet", "csv", "json", "orc")
 _OF_MANY = ("split", "summed", "counted", "taken")
 
-#: Each starts a process for each slot, so a program has one of them.
+#: Each of these starts a process for each slot, so a program has at most one of them.
 _PROCESSES = frozenset(kind.name for kind in WITH_PYTHON) | {
     "RDD",
     "Python source",
@@ -34,7 +34,7 @@ _PROCESSES = frozenset(kind.name for kind in WITH_PYTHON) | {
     "zip",
     "attached index",
 }
-#: Steps that are run, all actions together: more take longer than what they could show is worth.
+#: Limit of the steps that all actions together run: more take longer than they are worth.
 _MOST_WORK = 30
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _JOBS = {"split": 4, "written": 2, "partitions": 2, "placed": 2, "iterated": 2}
@@ -82,14 +82,14 @@ def _action(draw: st.DrawFn, chain: Chain, written: Sequence[str]) -> Action:
 
 
 def _work(chain: Chain, action: Action) -> int:
-    """Return how many steps an action runs, those of each time that it is run."""
+    """Return the number of steps that an action runs, counting repetitions."""
     part = action.of(chain)
     return sum(1 for _ in part.kinds) * _JOBS.get(action.name, 1) * (1 + again(part, action))
 
 
 @st.composite
 def programs(draw: st.DrawFn, *, sources: Sequence[Kind] = SOURCES, forms: Sequence[str] = FORMS) -> Program:
-    """Give programs that take a second or so: on one of the sources, and they may write these formats."""
+    """Return programs of about a second that read one of the sources and may write these formats."""
     first, steps, last = draw(_some(sources)), draw(st.lists(_ANY, max_size=4)), draw(_LAST)
     chain = Chain((first, *steps, *last))
     assume(chain.largest <= MOST_ROWS)
@@ -100,10 +100,10 @@ def programs(draw: st.DrawFn, *, sources: Sequence[Kind] = SOURCES, forms: Seque
     chosen = draw(st.lists(st.sampled_from(SETTINGS), max_size=3, unique_by=lambda setting: setting.key))
     settings = tuple((setting.key, draw(setting.values)) for setting in chosen)
     if draw(st.sampled_from([False, False, True])) and _ADVISORY not in dict(settings):
-        # Few rows are worth several tasks then, as many are otherwise.
+        # With this, few rows justify several tasks, as usually only many do.
         settings += ((_ADVISORY, "10k"),)
     if ("spark.sql.adaptive.enabled", "false") in settings:
-        # Nobody joins partitions then, and 200 tasks for some rows take longer than they are worth here.
+        # Partitions are not coalesced then, and 200 tasks for some rows take longer than they are worth here.
         settings += (("spark.sql.shuffle.partitions", "5"),)
     threads = len(actions) > 1 and draw(st.booleans())
     return Program(chain, tuple(actions), settings, threads)

@@ -1,4 +1,4 @@
-"""Programs over tables of Delta Lake, which has rules, a catalog, sources and commands of its own."""
+"""Programs over Delta Lake tables; Delta has its own rules, catalog, sources and commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from integration.differential.sources import SOURCES, source
 from integration.differential.strategies import FORMS, programs
 
 _KEPT = ("files", "files twice", "folders of a table", "many files", "range", "rows of the driver", "buckets")
-#: The rows of a new table that has seen some changes.
+#: The rows of a new table after some changes.
 _TABLE = (
     "changed(spark, OUT, read(spark, 'parquet', files(DATA, 'parquet', {rows}, {count})), "
     "{by!r}, {changes!r})"
@@ -44,6 +44,6 @@ _DELTA = [
 
 
 def table_programs() -> st.SearchStrategy[Program]:
-    """Give programs most of which read, and some of which write, a table of Delta."""
+    """Return programs, most of them reading and some of them writing a Delta table."""
     others = [kind for kind in SOURCES if kind.name in _KEPT]
     return programs(sources=[*_DELTA, *others], forms=[*FORMS, "delta", "delta"])

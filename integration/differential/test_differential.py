@@ -1,6 +1,6 @@
-"""Programs of a fixed seed, and some that were defects once: with the plugin they do what plain Spark does.
+"""Programs of a fixed seed, and past defects: with the plugin, they behave as in plain Spark.
 
-Plain Spark's session is pytest-spark's; the plugin's application is a process of its own.
+Plain Spark's session is that of pytest-spark; the plugin's application is a separate process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from integration.differential.sources import SOURCES
 from integration.differential.wide import WIDE
 from integration.differential.worker import run
 
-# `make differential` is what CI runs. Warnings are no errors in the plugin's application, and so not here.
+# CI runs `make differential`. Warnings are not errors in the plugin's application, so neither are they here.
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),
 ]
 
-SLOTS = 4  # those of spark_options in pyproject.toml
+SLOTS = 4  # as in spark_options in pyproject.toml
 KINDS = {kind.name: kind for kind in SOURCES + WIDE + LOOSE}
 
 
@@ -56,7 +56,7 @@ class InThisProcess:
         return run(self._spark, text, root, str(out))
 
     def renew(self, slots: int) -> None:
-        """Nothing is learned by plain Spark, and a session has the slots that it has."""
+        """Do nothing: plain Spark learns nothing, and a session's slots are fixed."""
 
     def contained(self) -> str:
         return ""
@@ -67,7 +67,7 @@ class InThisProcess:
 
 @pytest.fixture(scope="session", autouse=True)
 def python() -> Iterator[None]:
-    """Let tasks have the packages that the tests have."""
+    """Give tasks the same packages as the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         yield
@@ -82,7 +82,7 @@ def pair(
         found = Pair(InThisProcess(spark_session, folder / "plain"), elastic, folder / "data")
         found.renew(SLOTS)
         yield found
-    # Other modules have contexts of their own.
+    # Other modules create their own contexts.
     spark_session.stop()
 
 
@@ -95,7 +95,7 @@ def of(*steps: Step, action: str = "collected", **arguments: object) -> Program:
 
 
 FILES = {"form": "parquet", "rows": 3000, "count": 2}
-MANY = {**FILES, "rows": 100_000}  # more than one task's worth in a shuffle
+MANY = {**FILES, "rows": 100_000}  # needs more than one task in a shuffle
 SPLIT = {"weights": [0.7, 0.3], "seed": 5}
 ONCE_DEFECTS = {
     "a folder is read twice": of(step("files twice", **FILES)),
@@ -114,7 +114,7 @@ ONCE_DEFECTS = {
 
 @pytest.mark.parametrize("program", ONCE_DEFECTS.values(), ids=ONCE_DEFECTS)
 def test_what_was_wrong_once_is_as_with_plain_spark(pair: Pair, program: Program) -> None:
-    # Where nothing has been learned yet: the first execution teaches the second.
+    # In a context that has learned nothing yet: the first execution teaches the second.
     pair.renew(SLOTS)
     assert differences(program, *pair.run(body(program))) == []
 

@@ -1,4 +1,4 @@
-"""Streams that plain Spark and Spark with the plugin run alike, whatever happens to the latter meanwhile."""
+"""Streams that must emit the same in plain Spark and with the plugin, despite the events in the latter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from integration.differential.streams.operators import INPUT, OPERATORS
 from integration.differential.streams.program import Moment, Stream, body
 from integration.spark_minor import MOVES_STATE
 
-# `make differential` is what CI runs.
+# CI runs `make differential`.
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
@@ -38,7 +38,7 @@ def timed(letter: str, *steps: Step, delay: int = 5) -> Chain:
 
 
 def fed(*files: list[tuple[int, int]]) -> Moment:
-    """Return a step with one file for each input; nothing is no file."""
+    """Return a step with one file for each input; an empty list means no file."""
     return Moment("step", (list(files),))
 
 
@@ -58,7 +58,7 @@ IDLE_INPUT = (
 )
 KEYS_THAT_TIME_OUT = (fed([(1, 0), (2, 3)]), MOVE, fed([(1, 30)]), fed([(3, 60)]), FAIL, fed([(3, 90)]))
 STREAMS = {
-    # A move made the watermark stand still while one of the inputs was idle.
+    # A move once stopped the watermark while one of the inputs was idle.
     "an input is idle": Stream(
         timed("a", step("union", timed("b")), WINDOWS), 2, IDLE_INPUT, settings=SHUFFLE
     ),

@@ -1,4 +1,4 @@
-"""Operators that bring rows together: aggregates, windows, subqueries, joins and sets."""
+"""Operators that combine rows: aggregates, windows, subqueries, joins and sets."""
 
 from __future__ import annotations
 

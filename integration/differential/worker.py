@@ -1,4 +1,4 @@
-"""An application that runs the texts of programs, one after another, as it is told over a socket.
+"""An application that runs the texts of programs, one after another, on orders from a socket.
 
 usage: worker.py SOCKET
 """
@@ -25,10 +25,10 @@ from integration.streaming.waiting import eventually
 
 
 def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
-    """Run the text of a program in a new session, and return what came of its actions."""
+    """Run the text of a program in a new session, and return the results of its actions."""
     session = spark.newSession()
     spark.sparkContext.setCheckpointDir(f"{out}/checkpoints")
-    # Python's workers get what a program calls by value, as they get what is in a script.
+    # Python workers get a program's functions by value, as if they were defined in a script.
     modules = (data, harness, streams)
     for module in modules:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -60,7 +60,7 @@ def _tidy(session: SparkSession) -> None:
 
 
 def opened(conf: Mapping[str, str]) -> SparkSession:
-    """Start a context; with the plugin, once questions about its stages are answered."""
+    """Start a context; with the plugin, wait until the policy answers questions about stages."""
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -71,7 +71,7 @@ def opened(conf: Mapping[str, str]) -> SparkSession:
 
 
 def serve(address: str) -> None:
-    """Do what is asked until there is nobody who asks."""
+    """Carry out orders until the client disconnects."""
     spark: SparkSession | None = None
     with (
         Listener(address, family="AF_UNIX") as listener,

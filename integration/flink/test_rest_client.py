@@ -79,7 +79,7 @@ def test_it_reads_why_it_is_refused(driver: Served) -> None:
     assert f"upperBound of vertex shuffle is {MOST + 1}, allowed is up to its max parallelism" in said
     (said,) = bounds(driver, "0" * 32, 1, 2)
     assert said.startswith("400 ")
-    assert "is no vertex of this query" in said
+    assert "is not a vertex of this query" in said
     (said,) = bounds(driver, job="0" * 32)
     assert said.startswith("404 ")
     assert "no query has the id" in said

@@ -1,4 +1,4 @@
-"""Start the command line of the suites."""
+"""The command line of the suites."""
 
 import sys
 

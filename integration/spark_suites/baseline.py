@@ -1,4 +1,4 @@
-"""What passes in Spark's own suites without the plugin: one committed file per Spark version."""
+"""The tests of Spark's own suites that pass without the plugin: one committed file per Spark version."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Passing = dict[str, list[str]]
 
 
 class NoResultsError(Exception):
-    """A suite was aborted, hung or crashed without the plugin, which says nothing of its tests."""
+    """A suite was aborted, hung or crashed without the plugin, so its tests have no results."""
 
 
 class NoBaselineError(Exception):
-    """It is not known which tests of a suite pass without the plugin; the message says what to type."""
+    """The tests of a suite that pass without the plugin are unknown; the message says what to type."""
 
 
 def baseline_file() -> Path:
-    """Return the file for the installed version of Spark, whatever its Scala."""
+    """Return the file for the installed version of Spark; it is the same for each Scala version."""
     return Path(__file__).parent / f"baseline-{pyspark.__version__}.json"
 
 
@@ -36,7 +36,7 @@ def load() -> Passing:
 
 
 def passing(suite: str) -> list[str]:
-    """Return the names of the tests of one suite that pass without the plugin. Raises NoBaselineError."""
+    """Return the names of a suite's tests that pass without the plugin. Raises NoBaselineError."""
     suites = load()
     if suite not in suites:
         raise NoBaselineError(
@@ -47,7 +47,7 @@ def passing(suite: str) -> list[str]:
 
 
 def store(suite: str, outcomes: Outcomes) -> None:
-    """Replace one suite's list by the tests that passed, and not by chance.
+    """Replace one suite's list by the tests that passed, without those that pass by chance.
 
     Raises NoResultsError if there are no outcomes.
     """
@@ -63,7 +63,8 @@ def store(suite: str, outcomes: Outcomes) -> None:
 def broken(suite: str, outcomes: Outcomes, expected: Differences) -> dict[str, str]:
     """Return the tests that pass without the plugin and did not pass in `outcomes`, each with the reason.
 
-    What is expected to differ is left out, unless it does not: a list is to be true. Raises NoBaselineError.
+    Expected differences are left out, but one that passes is reported: the list must stay accurate. Raises
+    NoBaselineError.
     """
     now = {name: outcomes.get(name, "not run") for name in passing(suite)}
     wrong = {name: why for name, why in now.items() if why is not None and name not in expected}

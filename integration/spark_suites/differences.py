@@ -1,6 +1,6 @@
-"""Tests of Spark's own that say nothing of the plugin, each with the reason.
+"""Tests of Spark's own suites that prove nothing about the plugin, each with the reason.
 
-Some assert what is decided here in another way, some fail in plain Spark too, now and then.
+Some assert a behaviour that the plugin changes on purpose, some also fail in plain Spark now and then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COALESCED = (
 
 Differences = dict[str, str]
 
-#: With `spark.elastic.explicitParallelism` ignore, by suite and test. With `fixed` there are none.
+#: With `spark.elastic.explicitParallelism` ignore, by suite and test. With `fixed`, none differ.
 _IGNORING: Mapping[str, Differences] = {
     f"{_STREAMING}StreamingQuerySuite": {
         "SPARK-53942: changing the number of stateless shuffle partitions via config": _OWN_NUMBER,
@@ -49,7 +49,7 @@ _IGNORING: Mapping[str, Differences] = {
 _COMMITS_TAKEN_AWAY = "takes commits away, in which format 2 names the state; plain Spark with it fails, too"
 _OTHER_MESSAGE = "asserts the message of format 1; plain Spark with format 2 has another"
 
-#: With `spark.elastic.stateStore` rescalable, too: new queries have RocksDB and checkpoint format 2.
+#: Also with `spark.elastic.stateStore` rescalable: new queries have RocksDB and checkpoint format 2.
 _RESCALABLE: Mapping[str, Differences] = {
     f"{_STREAMING}StreamingQuerySuite": {
         "SPARK-53942: changing the number of stateful shuffle partitions via config": _OWN_NUMBER,
@@ -74,7 +74,7 @@ _STOPPED_AT_ANY_POINT = (
     " at the next start before the test expects it (9 of 36 runs did, with the plugin and without)"
 )
 
-#: By suite and test: what passes or fails by chance without the plugin, and so is in no baseline.
+#: By suite and test: tests that pass or fail by chance without the plugin, so they are in no baseline.
 BY_CHANCE: Mapping[str, Differences] = {
     f"{_STREAMING}TransformWithStateUnsafeRowSuite": {
         "test that introducing TTL after restart fails query (encoding = UnsafeRow)"

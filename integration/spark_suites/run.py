@@ -1,4 +1,4 @@
-"""Run Spark's own test suites with the plugin on: what passes without it must pass with it.
+"""Run Spark's own test suites with the plugin on: tests that pass without it must pass with it.
 
 usage: python -m integration.spark_suites [--all | SUITE...] [--baseline] [--defaults] [--set KEY=VALUE]...
 """
@@ -24,7 +24,7 @@ _EXECUTION = "org.apache.spark.sql.execution."
 #: The suites of the classes that the plugin replaces; about 80 s.
 DEFAULT = (f"{_STREAMING}StreamingQueryManagerSuite", f"{_STREAMING}StreamingQuerySuite")
 
-#: Suites of what queries do beneath the plugin.
+#: Suites of the behaviour of queries that run under the plugin.
 MORE = (
     f"{_STREAMING}StreamingQueryListenerSuite",
     f"{_STREAMING}StreamingQueryStatusAndProgressSuite",
@@ -42,14 +42,14 @@ MORE = (
     f"{_EXECUTION}CoalesceShufflePartitionsSuite",
 )
 
-#: What a user has who sets nothing, where the suites have other settings.
+#: The settings of a user who sets nothing; the suites usually run with others.
 DEFAULTS = {f"{PREFIX}{key.name}": str(key.default) for key in (EXPLICIT_PARALLELISM, STATE_STORE)}
 
 
 def main() -> int:
-    """Run what the command line asks for; return 1 if a test is broken, 2 if something is missing."""
+    """Run the requested suites; return 1 if a test is broken, 2 if something is missing."""
     arguments = _arguments()
-    # As at Ctrl-C: what was started is to end too.
+    # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = arguments.suites or (DEFAULT + MORE if arguments.all else DEFAULT)
     settings = dict(DEFAULTS) if arguments.defaults else {}
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
-    """Run one suite, print its line of the table and tell whether it is as it should be."""
+    """Run one suite, print its line of the table and return whether the result is as expected."""
     started = time.monotonic()
     known = baseline.load()
     name = suite.rsplit(".", 1)[-1]
@@ -75,7 +75,7 @@ def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
     if make_baseline:
         baseline.store(suite, outcomes)
     elif suite not in known:
-        # A suite outside the lists above: its baseline is made in passing.
+        # For a suite outside the lists above, the baseline is created on the fly.
         baseline.store(suite, run_suite(suite, plugin=False, settings={}))
     expected = {} if make_baseline else differences(suite, settings)
     broken = baseline.broken(suite, outcomes, expected)
@@ -89,7 +89,7 @@ def _run(suite: str, settings: dict[str, str], *, make_baseline: bool) -> bool:
 
 
 def _named(names: list[str]) -> tuple[str, ...]:
-    """Complete simple names of known suites; full names are taken as they are. Raises ValueError."""
+    """Expand simple names of known suites; full names stay unchanged. Raises ValueError."""
     known = {suite.rsplit(".", 1)[-1]: suite for suite in DEFAULT + MORE}
     unknown = [name for name in names if "." not in name and name not in known]
     if unknown:

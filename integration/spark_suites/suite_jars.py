@@ -11,7 +11,7 @@ from spark_elastic_tools.maven import FetchError, NoJavaError, NotPublishedError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# Spark publishes what its tests are made of, but not what they depend on: those are named here.
+# Spark publishes its test classes, but not their dependencies, so those are named here.
 _WITH_TESTS = ("spark-sql", "spark-catalyst", "spark-core", "spark-common-utils", "spark-tags")
 _COMPANIONS = (
     "org.scalatest:scalatest_{scala}:3.2.19",
@@ -26,11 +26,11 @@ _COMPANIONS_OF_SPARK_3 = (
 
 
 class JarFailure(Exception):
-    """A jar that the suites need could not be had; the text says which."""
+    """A jar that the suites need could not be fetched; the text names it."""
 
 
 def pyspark_jars() -> Path:
-    """Return the folder of jars of the installed pyspark; raises JarFailure if there is none."""
+    """Return the folder of jars of the installed pyspark. Raises JarFailure if there is none."""
     home = pyspark_home()
     if home is None:
         raise JarFailure("pyspark is not installed beside this Python")
@@ -38,9 +38,9 @@ def pyspark_jars() -> Path:
 
 
 def suites_version() -> tuple[str, str]:
-    """Return of which Spark the suites are, and for which Scala.
+    """Return the Spark and Scala versions of the suites.
 
-    Not every release that PyPI has is on Maven Central, so these are the suites of the one of the same minor
+    Not every release on PyPI is on Maven Central. So these are the suites of the release of the same minor
     version that the shim is compiled against. Raises JarFailure if the installed Spark is not supported.
     """
     try:
@@ -51,7 +51,7 @@ def suites_version() -> tuple[str, str]:
 
 
 def published() -> bool:
-    """Tell whether Spark has published its suites; raises JarFailure if Maven Central does not answer."""
+    """Return whether Spark has published its suites. Raises JarFailure if Maven Central does not answer."""
     try:
         fetch(_suites("spark-sql"), transitive=False)
     except NotPublishedError:
@@ -62,7 +62,7 @@ def published() -> bool:
 
 
 def suite_jars() -> list[Path]:
-    """Return the jars with the suites and what they need beyond pyspark's own, the suites' own jar first."""
+    """Return the jars of the suites, theirs first, and of their dependencies that pyspark does not have."""
     spark, scala = suites_version()
     suites = map(_suites, _WITH_TESTS)
     jars = sorted(_fetch(*suites, transitive=False), key=lambda jar: "spark-sql_" not in jar.name)
@@ -71,7 +71,7 @@ def suite_jars() -> list[Path]:
 
 
 def has_suite(suite: str) -> bool:
-    """Tell whether there is a suite with this full class name: some are newer than others."""
+    """Return whether this Spark has a suite with this full class name: some are newer than others."""
     with zipfile.ZipFile(suite_jars()[0]) as jar:
         return f"{suite.replace('.', '/')}.class" in jar.namelist()
 

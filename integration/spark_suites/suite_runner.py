@@ -1,4 +1,4 @@
-"""One suite of Spark's in a JVM of its own, with or without the plugin."""
+"""One suite of Spark's in its own JVM, with or without the plugin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_elastic.jar import jar_path
 # A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
 _TIME_LIMIT_S = 1800
 
-# As Spark's own build starts the JVM of its tests.
+# The JVM options that Spark's own build uses for its tests.
 _OPEN = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util"
     " java.util.concurrent java.util.concurrent.atomic jdk.internal.ref"
@@ -36,8 +36,8 @@ _JVM = (
     "-Dspark.testing=1",
 )
 
-# Tests have time limits of their own (20 s), which a cold JVM on a busy machine exceeds in the first of them,
-# with the plugin and without: so one that is not counted comes before.
+# Tests have their own timeouts (20 s). On a busy machine, a cold JVM exceeds them in the first test, with and
+# without the plugin, so a test that is not counted runs first.
 _WARM_UP = (
     "org.apache.spark.sql.streaming.StreamingAggregationSuite",
     "simple count, update mode - state format version 2",
@@ -56,7 +56,7 @@ _OF_A_QUERY = re.compile(r'"decision":\{"number":\d+,"query":"')
 
 
 class NotAnsweredError(Exception):
-    """A suite has run without the policy, and so says nothing."""
+    """A suite ran without the policy, so its results prove nothing."""
 
 
 #: By the name of the test: why it failed, None if it passed.
@@ -64,13 +64,13 @@ Outcomes = dict[str, str | None]
 
 
 def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes:
-    """Run one suite and return what became of each of its tests.
+    """Run one suite and return the outcome of each of its tests.
 
-    `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out.
-    An empty answer means that the suite was aborted, hung or crashed: its log says why
-    (target/spark-suites/SPARK/NAME-*/suite.log). Raises JarFailure if the jars cannot be had, and
-    NotAnsweredError if the policy has decided nothing in all of the suite: a plugin that was not loaded
-    breaks nothing.
+    `settings` (spark.* keys) override the plugin's. Tests that the suite itself ignores are left out. An
+    empty result means that the suite was aborted, hung or crashed; the reason is in its log
+    (target/spark-suites/SPARK/NAME-*/suite.log). Raises JarFailure if the jars cannot be fetched, and
+    NotAnsweredError if the policy decided nothing in the whole suite: a plugin that was not loaded breaks
+    nothing.
     """
     folder = results_folder() / f"{suite.rsplit('.', 1)[-1]}-{'plugin' if plugin else 'plain'}"
     outcomes = _run_together([suite], folder, plugin=plugin, settings={**_UNCHANGED, **settings})[suite]
@@ -80,16 +80,16 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
 
 
 def run_suites(suites: Sequence[str], *, plugin: bool, settings: dict[str, str]) -> dict[str, Outcomes]:
-    """Run suites one after another in one JVM and return what became of the tests of each.
+    """Run suites one after another in one JVM and return the outcomes of each suite's tests.
 
-    A suite without outcomes was aborted, or not reached. Raises JarFailure if the jars cannot be had.
+    A suite without outcomes was aborted or not reached. Raises JarFailure if the jars cannot be fetched.
     """
     folder = results_folder() / f"sweep-{'plugin' if plugin else 'plain'}"
     return _run_together(suites, folder, plugin=plugin, settings=settings)
 
 
 def results_folder() -> Path:
-    """Return where the results for the installed Spark are."""
+    """Return the folder of the results for the installed Spark."""
     return REPOSITORY / "target" / "spark-suites" / "_".join(suites_version())
 
 
@@ -106,7 +106,7 @@ def _run_together(
 
 def _command(suites: Sequence[str], folder: Path, settings: dict[str, str], plugin: bool) -> list[str]:
     jars = suite_jars()
-    # pyspark's jars come first: the companions bring older copies of Scala's own.
+    # pyspark's jars come first: the companions bring older copies of Scala's libraries.
     class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(jar_path())] if plugin else [])]
     java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if os.environ.get("JAVA_HOME") else "java"
     return [
@@ -140,9 +140,9 @@ def _execute(command: list[str], folder: Path) -> None:
 
 
 def has_answered(journals: Path, *, warmed_up: bool) -> bool:
-    """Say whether the policy has decided about a query or a batch stage, in one of a suite's applications.
+    """Return whether the policy decided about a query or a batch stage in one of a suite's applications.
 
-    The suite that warms the JVM up has the first journal, which says nothing of the one after it.
+    The first journal belongs to the suite that warms up the JVM; it proves nothing about the one after it.
     """
     starts = sorted(journals.glob("*.jsonl"))[int(warmed_up) :]
     return any(_has_decided(part) for first in starts for part in journals.glob(f"{first.name}*"))

@@ -1,10 +1,10 @@
-"""Run all of Spark's own suites that run queries, with the plugin as shipped; what fails, without it as well.
+"""Run all of Spark's own suites that run queries, with the plugin as shipped; repeat failures without it.
 
 usage: python -m integration.spark_suites.sweep [--minutes N] [--again] [WORD...]
 
-Each suite's outcome is kept in target/spark-suites/SPARK/sweep, so that a later call goes on where an earlier
-one has ended. A suite all of whose tests pass with the plugin needs no run without it. What is to differ
-stands in differences.py, with its reason. The last line is one JSON object.
+Each suite's outcome is kept in target/spark-suites/SPARK/sweep, so that a later call continues where an
+earlier one ended. A suite that passes completely with the plugin is not run without it. Expected differences
+are listed in differences.py, with their reasons. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from integration.spark_suites.suite_jars import suite_jars
 from integration.spark_suites.suite_runner import Outcomes, results_folder, run_suites
 
 _SQL = "org.apache.spark.sql."
-#: Whose suites run queries.
+#: The packages with suites that run queries.
 _PACKAGES = ("execution", "sources", "connector", "streaming")
 _INTERFACE_OR_ABSTRACT = 0x0600
-# As many suites share a JVM, whose start and warm-up cost as much as a small suite.
+# The number of suites that share a JVM; its start and warm-up cost as much as a small suite.
 _TOGETHER = 12
 
 
@@ -54,18 +54,18 @@ def _is_abstract(content: bytes) -> bool:
 
 
 class Kept:
-    """The outcomes of one side, with the plugin or without, each suite's in a file."""
+    """The outcomes of one side, with or without the plugin, in one file per suite."""
 
     def __init__(self, side: str) -> None:
         self._folder = results_folder() / "sweep" / side
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, suite: str) -> bool:
-        """Tell whether a suite has been run."""
+        """Return whether a suite has been run."""
         return self._file(suite).is_file()
 
     def outcomes(self, suite: str) -> Outcomes | None:
-        """Return what became of a suite's tests, None if it has not been run."""
+        """Return the outcomes of a suite's tests, or None if it has not been run."""
         if not self.has(suite):
             return None
         found: Outcomes = json.loads(self._file(suite).read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ class Kept:
         self._file(suite).write_text(json.dumps(outcomes, indent=1) + "\n", encoding="utf-8")
 
     def forget(self, suite: str) -> None:
-        """Let a suite be run again."""
+        """Mark a suite to be run again."""
         self._file(suite).unlink(missing_ok=True)
 
     def _file(self, suite: str) -> Path:
@@ -84,7 +84,7 @@ class Kept:
 
 
 def broken(suite: str, plugin: Outcomes, plain: Outcomes) -> dict[str, str]:
-    """Return the tests that fail with the plugin alone, for no known reason, with what each says."""
+    """Return the tests that fail only with the plugin and for no known reason, with their messages."""
     explained = {**differences(suite, DEFAULTS), **BY_CHANCE.get(suite, {})}
     passed = [name for name, why in plain.items() if why is None and name not in explained]
     now = {name: plugin.get(name, "not run") for name in passed}
@@ -92,7 +92,7 @@ def broken(suite: str, plugin: Outcomes, plain: Outcomes) -> dict[str, str]:
 
 
 def main() -> int:
-    """Go on with the sweep; return 1 if a test is broken that passes without the plugin."""
+    """Continue the sweep; return 1 if a test is broken that passes without the plugin."""
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     until = time.monotonic() + 60 * arguments.minutes
@@ -141,7 +141,7 @@ def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, unti
         with_plugin = settings is not None
         outcomes = run_suites(together, plugin=with_plugin, settings=dict(settings or {}))
         for suite in together:
-            # What a crash or a time limit has left out runs alone, later.
+            # Suites left out after a crash or a timeout run alone, later.
             if outcomes[suite] or len(together) == 1:
                 side.put(suite, outcomes[suite])
         took = time.monotonic() - started

@@ -1,4 +1,4 @@
-"""Spark's own suites of the classes that the plugin replaces pass with the plugin as they do without."""
+"""Spark's own suites of the classes that the plugin replaces pass with the plugin as they do without it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from integration.spark_suites.suite_runner import has_answered, run_suite
 def test_nothing_that_passes_in_plain_spark_breaks(suite: str) -> None:
     if not published():
         pytest.skip(f"Maven Central has no suites of Spark {suites_version()[0]}")
-    baseline.passing(suite)  # before minutes are spent
+    baseline.passing(suite)  # fails early, before the suite takes minutes
     outcomes = run_suite(suite, plugin=True, settings={})
     assert outcomes, "the suite gave no results: see target/spark-suites"
     assert baseline.broken(suite, outcomes, differences(suite, {})) == {}

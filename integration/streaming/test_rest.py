@@ -121,7 +121,7 @@ def test_a_client_written_for_flink_reads_the_bounds_changes_them_and_puts_them_
     newest = eventually(completed, "the rescale is completed")
     assert (newest["cause"], newest["partitionsAfter"]) == ("update_requirement", 1)
     assert newest["pausedMs"] > 0
-    assert any("New bounds from somebody at 127.0.0.1" in line for line in application.jvm.said())
+    assert any("New bounds from someone at 127.0.0.1" in line for line in application.jvm.said())
 
 
 def test_a_stateless_query_follows_new_bounds_in_place(application: Application) -> None:

@@ -153,7 +153,7 @@ def test_with_a_token_reads_and_changes_work(behind: Application, tmp_path: Path
     said = "\n".join(behind.place.jvm.said())
     assert TOKEN.rpartition(".")[2] not in said
     # JWSFilter does not say who it is, and whom it does not know Spark lets do everything.
-    assert "New bounds from somebody at 127.0.0.1" in said
+    assert "New bounds from someone at 127.0.0.1" in said
 
 
 @behind_tokens

@@ -176,7 +176,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
 
         with no_thread_more(jvm.jvm) as fill:
             (line,) = eventually(killed, "it is said")
-        assert f"continues as plain Spark: nobody keeps the policy process any more: {NO_THREAD}" in line
+        assert f"continues as plain Spark: the policy process is no longer supervised: {NO_THREAD}" in line
         eventually(lambda: not policies_of(jvm.pid), "no policy process is left")
         inbox.put()
         query.processAllAvailable()
@@ -235,7 +235,7 @@ def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: P
             assert ends.poll().startswith("the policy process cannot run")
             jvm.Failing.breakDown()
             eventually(lambda: ends.size() == 1, "the keeper has ended")
-            assert ends.peek() == f"nobody keeps the policy process any more: {NO_MEMORY}"
+            assert ends.peek() == f"the policy process is no longer supervised: {NO_MEMORY}"
             eventually(lambda: not requests.isServed(), "nobody waits for an answer")
             pid = jvm.java.lang.ProcessHandle.current().pid()
             eventually(lambda: not policies_of(pid), "the policy process has ended")

@@ -1,4 +1,4 @@
-"""Elastic scaling for Apache Spark: queries use the executors that are there."""
+"""Elastic scaling for Apache Spark: queries use the executors that are available."""
 
 from spark_elastic.configure import configure
 from spark_elastic.version import __version__

@@ -1,4 +1,4 @@
-"""Turn the plugin on from Python."""
+"""Enable the plugin from Python."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
 
 def configure(builder: SparkSession.Builder, mode: str | None = None) -> SparkSession.Builder:
-    """Add the plugin to a session's builder and return it; what is set already is added to, never replaced.
+    """Add the plugin to a session builder and return it; existing settings are extended, never replaced.
 
-    Call it before the first session of the process: the plugin comes up with the driver, and one that is up
-    keeps its mode, with a warning where another is asked for. `mode` is a value of
-    ``spark.elastic.schedulerMode``, None for the one that is set or the default.
+    Call it before the process creates its first session, because the plugin starts with the driver. A plugin
+    that is already running keeps its mode; requesting another one only issues a warning. `mode` is a value of
+    ``spark.elastic.schedulerMode``; None keeps the configured mode, or the default.
 
-    Raises ConflictError if the settings that are there do not go with it or the driver is up already without
-    it, and JarNotFoundError if the installed Spark is not supported.
+    Raises ConflictError if the existing settings conflict with the plugin, or if the driver is already
+    running without it. Raises JarNotFoundError if the installed Spark is not supported.
     """
-    # Loaded here, because the policy process imports this package too and has no use for it.
+    # Imported here because the policy process imports this package too and does not need it.
     from spark_elastic.session import add_plugin
 
     return add_plugin(builder, mode)

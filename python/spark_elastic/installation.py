@@ -1,4 +1,4 @@
-"""The Spark that is installed here."""
+"""Find the installed Spark, its version and its folder."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from attrs import frozen
 
 @frozen
 class Spark:
-    """A Spark: its version such as "4.2.0", and its Scala such as "2.13", None where that is not known."""
+    """A Spark release: its version such as "4.2.0", and its Scala version such as "2.13", None if unknown."""
 
     version: str
     scala: str | None = None
 
     @property
     def minor(self) -> str:
-        """The first two numbers of its version."""
+        """The major and minor version, such as "4.2"."""
         return ".".join(self.version.split(".")[:2])
 
     def __str__(self) -> str:
@@ -34,26 +34,26 @@ def spark_home() -> Path | None:
 
 
 def pyspark_home() -> Path | None:
-    """Return the folder of the installed pyspark, None if there is none."""
+    """Return the folder of the installed pyspark, or None if it is not installed."""
     spec = find_spec("pyspark")
     places = spec.submodule_search_locations if spec is not None else None
     return Path(next(iter(places))) if places else None
 
 
 def installed_spark() -> Spark | None:
-    """Return the Spark in `spark_home`, None if there is none."""
+    """Return the Spark in `spark_home`, or None if there is none."""
     if not os.environ.get("SPARK_HOME"):
         return installed_pyspark()
     return spark_in(Path(os.environ["SPARK_HOME"]))
 
 
 def installed_pyspark() -> Spark | None:
-    """Return the Spark of the pyspark that Python finds, None if there is none."""
+    """Return the Spark of the pyspark that Python finds, or None if there is none."""
     home = pyspark_home()
     found = spark_in(home) if home is not None else None
     if found is not None:
         return found
-    # A pyspark that was built without its jars runs with those of another place, of the same version.
+    # A pyspark built without its jars uses those of another installation of the same version.
     try:
         return Spark(metadata.version("pyspark"))
     except metadata.PackageNotFoundError:
@@ -61,7 +61,7 @@ def installed_pyspark() -> Spark | None:
 
 
 def spark_in(home: Path) -> Spark | None:
-    """Return the Spark whose jars are in this folder, None if their names do not tell."""
+    """Return the Spark with its jars in `home`, or None if no file name gives the version."""
     for jar in home.glob("jars/spark-core_*.jar"):
         match = re.fullmatch(r"spark-core_([\d.]+)-(.+)\.jar", jar.name)
         if match is not None:

@@ -13,13 +13,13 @@ _NAME = re.compile(r"spark-elastic_(?P<spark>\d+\.\d+)_(?P<scala>\d+\.\d+)-(?P<v
 
 
 class JarNotFoundError(LookupError):
-    """No jar fits; the message says what was found, what is allowed and what to type."""
+    """No jar matches. The message says what was found, what is allowed and what to type."""
 
 
 def jar_path(spark: Spark | None = None) -> Path:
-    """Return the jar for a Spark; by default for the installed pyspark.
+    """Return the jar for `spark`, by default for the installed pyspark.
 
-    Raises JarNotFoundError if this installation has none for it.
+    Raises JarNotFoundError if this installation has no jar for it.
     """
     spark = spark or installed_pyspark()
     if spark is None:
@@ -30,9 +30,9 @@ def jar_path(spark: Spark | None = None) -> Path:
 
 
 def find_jar(folder: Path, spark: Spark) -> Path:
-    """Return the jar in a folder for a Spark; raises JarNotFoundError if there is none.
+    """Return the jar in `folder` for `spark`. Raises JarNotFoundError if there is none.
 
-    Where its Scala is not known, it is taken for the earliest one: that of the PySpark which pip installs.
+    An unknown Scala version counts as the earliest one, which is that of PySpark as pip installs it.
     """
     names = [(_NAME.fullmatch(path.name), path) for path in sorted(folder.glob("*.jar"))]
     ours = {(m["spark"], m["scala"]): path for m, path in names if m and m["version"] == __version__}

@@ -1,4 +1,4 @@
-"""What the plugin cannot do on earlier Sparks: for `doctor`, the overview and the tables of versions."""
+"""What the plugin cannot do on earlier Spark versions, for `doctor`, the overview and the version tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from spark_elastic.installation import Spark
 
 @frozen
 class Lack:
-    """Something that versions of Spark before `since`, such as "4.2", lack.
+    """A feature that Spark versions before `since`, such as "4.2", lack.
 
-    The words stand within a sentence.
+    The texts are fragments that fit into a sentence.
     """
 
     since: str
@@ -22,7 +22,7 @@ class Lack:
     why: str
     instead: str
     part: str | None = None
-    """The name of the shim's part (Part.scala) that their jars do not have, if it is one of its own."""
+    """The shim's part (Part.scala) that is missing from their jars, None if the feature is not a part."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}; {self.instead}"
@@ -55,14 +55,14 @@ LACKS = (
 
 
 def repartitions(spark: Spark) -> bool:
-    """Say whether this Spark can move state to another partition count; of an unknown version that it can."""
+    """Return whether this Spark can move state to another partition count; True for an unknown version."""
     return all(lack.part != _REPARTITIONING for lack in lacks_of(spark))
 
 
 def lacks_of(spark: Spark, *, off: Collection[str] = ()) -> tuple[Lack, ...]:
-    """Return what a Spark lacks, in the order of `LACKS`, but for the parts whose names are in `off`.
+    """Return what a Spark version lacks, in the order of `LACKS`, without the parts named in `off`.
 
-    Nothing for the newest ones, and for a version that is not known.
+    The result is empty for the newest versions, and for an unknown version.
     """
     release = _release(spark.version)
     if not release:
@@ -71,6 +71,6 @@ def lacks_of(spark: Spark, *, off: Collection[str] = ()) -> tuple[Lack, ...]:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Return the first two numbers, none if there are not two."""
+    """Return the major and minor version, or an empty tuple if there are no two numbers."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return tuple(map(int, found.groups())) if found else ()

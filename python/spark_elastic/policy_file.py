@@ -1,4 +1,4 @@
-"""The policy file: bounds for queries by their names, in YAML.
+"""The policy file: bounds for queries by name, in YAML.
 
     version: 1
     defaults:              # for every query that is not named below
@@ -7,15 +7,16 @@
       counts:              # the query's name
         lowerBound: 2
         upperBound: 6
-        target: 4          # what it is to have where no policy speaks
+        target: 4          # partitions where no policy decides
       orders:
         vertices:          # the same in full
           shuffle: {lowerBound: 1, upperBound: -1}
           source-0: {upperBound: 4}     # most tasks that read its first source
 
-A bound that is left out is that of the defaults, or none. Beside the bounds there may be `priority`, `weight`
-and `slotSharingGroup`, the last one of a vertex as well, and any setting of which a query can have a value of
-its own, such as `restartStrategy.type`. A name can be a pattern: `orders-*`.
+A bound that is left out comes from the defaults; without a default there is no bound. In addition to bounds,
+a query can have `priority`, `weight` and `slotSharingGroup`; a vertex can have a `slotSharingGroup` too. A
+query can also have any setting that queries can override, such as `restartStrategy.type`. A name can be a
+pattern: `orders-*`.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from spark_elastic.core.keys import PER_QUERY, called
 from spark_elastic.query_settings import OwnSettings
 from spark_elastic.settings_errors import wrong_part
 
-# The text of a policy file as a tree in which every value knows its line, and what is wrong with it.
+# The text of a policy file as a tree in which every value has its line, and the errors found in it.
 
 
 MAX_SIZE = 1 << 20
-"""The most bytes that a policy file may have."""
+"""The maximum size of a policy file, in bytes."""
 
 VERSION = "1"
-# Nothing that means something is deeper; what is would only be there to make the parser sweat.
+# No valid value is nested deeper, and deep input would only burden the parser.
 _MAX_DEPTH = 8
 _TOO_DEEP = "the file is nested too deeply here"
 LONGEST_TEXT = 60
@@ -60,7 +61,7 @@ Kind = Literal["mapping", "list", "value"]
 
 @frozen(kw_only=True)
 class Node:
-    """A value of the file: `text` is that of a plain value, `line` (from 1) is where it or its name is."""
+    """A value of the file; `text` is that of a plain value, `line` (from 1) that of the value or its name."""
 
     kind: Kind
     line: int
@@ -70,7 +71,7 @@ class Node:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands there."""
+        """Whether the value is empty."""
         return self.kind == "value" and not self.quoted and self.text in ("", "~", "null")
 
     def shown(self) -> str:
@@ -83,13 +84,13 @@ class Node:
 
 
 class Errors:
-    """What is wrong, by line."""
+    """The errors in a file, by line."""
 
     def __init__(self) -> None:
         self.found: list[tuple[int, str]] = []
 
     def add(self, line: int, message: str) -> None:
-        """Note what is wrong in a line, 0 for the file."""
+        """Add an error in a line, 0 for the whole file."""
         self.found.append((line, message))
 
     def in_order(self) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ class Errors:
 
 
 class _Unusable(Exception):
-    """The file ends here: what follows cannot be understood."""
+    """Parsing stops here, because the rest of the file cannot be understood."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -107,7 +108,7 @@ class _Unusable(Exception):
 
 
 def parse(text: str | bytes, errors: Errors) -> Node | None:
-    """Return the one document of the file, None if there is none that can be understood."""
+    """Return the only document of the file, or None if it cannot be understood."""
     try:
         return _document(_checked(text), errors)
     except _Unusable as error:
@@ -115,7 +116,7 @@ def parse(text: str | bytes, errors: Errors) -> Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        # libyaml has a limit of its own, and reads ahead of the events that `_Builder` counts.
+        # libyaml has its own nesting limit, and reads ahead of the events that `_Builder` counts.
         message = _TOO_DEEP if "nesting depth" in problem else f"the file is no YAML: {problem}"
         errors.add(0 if mark is None else mark.line + 1, message)
     return None
@@ -132,14 +133,14 @@ def _checked(text: str | bytes) -> str:
 
 
 def _document(text: str, errors: Errors) -> Node:
-    # The parser that is written in C is twenty times faster, and not there in every installation.
+    # The parser written in C is twenty times faster, but not every installation has it.
     parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(yaml.parse(text, Loader=parser), errors)
     return builder.document()
 
 
 class _Builder:
-    """Builds the tree from the parser's events, so that nothing is constructed that was not looked at."""
+    """Builds the tree from the parser's events, so that no object is constructed unchecked."""
 
     def __init__(self, events: Iterable[yaml.Event], errors: Errors) -> None:
         self._events = (event for event in events if not isinstance(event, yaml.StreamStartEvent))
@@ -198,7 +199,7 @@ def _line(event: Any) -> int:
 
 
 def member(path: str, name: str) -> str:
-    """Return the path of an entry; a name that could be taken for two or for a sentence is quoted."""
+    """Return the path of an entry; a name that is long or not a plain word is quoted."""
     shown = name if len(name) <= LONGEST_TEXT and re.fullmatch(r"[\w-]+", name) else quoted(name)
     return f"{path}.{shown}" if path else shown
 
@@ -208,7 +209,7 @@ def _path(names: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text that was found, in quotes, cut where it is long."""
+    """Return a text in quotes, shortened if it is long."""
     return f"'{text}'" if len(text) <= LONGEST_TEXT else f"'{text[:LONGEST_TEXT]}…'"
 
 
@@ -221,7 +222,7 @@ _SHARING = ("priority", "weight", _GROUP)
 
 
 class PolicyFileError(ValueError):
-    """A policy file that cannot be used: `errors` has one sentence for each thing that is wrong."""
+    """An unusable policy file; `errors` has one sentence for each error."""
 
     def __init__(self, errors: tuple[str, ...]) -> None:
         super().__init__("; ".join(errors))
@@ -230,11 +231,11 @@ class PolicyFileError(ValueError):
 
 @frozen(kw_only=True)
 class PolicyFile:
-    """What a policy file says: -1 stands for no bound.
+    """The content of a policy file; -1 means no bound.
 
-    `queries` is by the name of the query, or a pattern of names, and the id of its vertex; `defaults` None
-    says nothing about other queries. `sharing` and `settings` are by the name of the query, `default_sharing`
-    and `default_settings` are for what is not said there. Settings are text by the name of the setting.
+    `queries` is by query name, or pattern of names, and vertex id. `defaults` is None if the file sets no
+    bounds for other queries. `sharing` and `settings` are by query name; `default_sharing` and
+    `default_settings` apply where these set nothing. Settings are text by setting name.
     """
 
     defaults: WantedBounds | None = None
@@ -246,7 +247,7 @@ class PolicyFile:
 
     @classmethod
     def of(cls, event: PolicyFileChanged) -> PolicyFile:
-        """Return what an event says of a file."""
+        """Return the content that an event reports."""
         return cls(
             defaults=event.defaults,
             queries=event.bounds,
@@ -257,7 +258,7 @@ class PolicyFile:
         )
 
     def event(self, id: str, at: int, path: str) -> PolicyFileChanged:
-        """Say that the file at `path` says this from `at` on (epoch ms)."""
+        """Return the event that the file at `path` has this content from `at` (epoch ms) on."""
         return PolicyFileChanged(
             id=id,
             at=at,
@@ -272,7 +273,7 @@ class PolicyFile:
 
 
 def load_policy(text: str | bytes) -> PolicyFile:
-    """Read a policy file. Raises PolicyFileError with every error found."""
+    """Parse a policy file. Raises PolicyFileError with every error found."""
     errors = Errors()
     root = parse(text, errors)
     policy = PolicyFile() if root is None else _policy(root, errors)
@@ -327,12 +328,12 @@ def _policy(root: Node, errors: Errors) -> PolicyFile:
 
 
 def _says_something(node: Node | None) -> bool:
-    """Say whether there is more than a heading whose lines are all commented out."""
+    """Return whether there is more than a heading with all its lines commented out."""
     return node is not None and not node.is_empty
 
 
 def _settings(path: str, node: Node, errors: Errors) -> tuple[Mapping[str, str], Node | None]:
-    """Read the settings of a query, and return what else is said there; None: nothing else is."""
+    """Read the settings of a query; return them and the node's other entries, None if no others remain."""
     own = OwnSettings()
     rest: dict[str, Node] = {}
     for name, inner in node.entries.items():
@@ -367,7 +368,7 @@ def _settings(path: str, node: Node, errors: Errors) -> tuple[Mapping[str, str],
 def _query(
     path: str, node: Node, defaults: WantedBounds, errors: Errors
 ) -> tuple[Mapping[str, WantedBounds] | None, WantedSharing]:
-    """Read what is said of one query: bounds by vertex, None if there are none, and how it shares slots."""
+    """Read the entry of one query: bounds by vertex, None if there are none, and how it shares slots."""
     fields = _fields(path, node, ("vertices", *_BOUNDS, _TARGET, *_SHARING), errors)
     if fields is None:
         return None, NOTHING_WANTED
@@ -401,7 +402,7 @@ def _query(
 
 
 def _sharing(path: str, fields: Mapping[str, Node], errors: Errors) -> WantedSharing:
-    """Read how a query shares slots; what is wrong is left out."""
+    """Read how a query shares slots; invalid values are skipped."""
     wanted = NOTHING_WANTED
     for name in [name for name in _SHARING if name in fields]:
         node = fields[name]
@@ -419,7 +420,7 @@ def _sharing(path: str, fields: Mapping[str, Node], errors: Errors) -> WantedSha
 def _bounds_if_any(
     path: str, node: Node, fields: Mapping[str, Node], defaults: WantedBounds, errors: Errors
 ) -> WantedBounds | None:
-    """Read a pair of bounds, None where something else is said and no bound."""
+    """Read a pair of bounds, or return None if the entry has other fields but no bound."""
     if fields and not any(name in fields for name in (*_BOUNDS, _TARGET)):
         return None
     return _bounds_of(path, node, fields, defaults, errors)
@@ -428,7 +429,7 @@ def _bounds_if_any(
 def _bounds_of(
     path: str, node: Node, fields: Mapping[str, Node], defaults: WantedBounds, errors: Errors
 ) -> WantedBounds:
-    """Read a pair of bounds; what is left out is that of `defaults`."""
+    """Read a pair of bounds; a missing one is taken from `defaults`."""
     if not node.entries:
         errors.add(
             node.line, f"{path} is empty, allowed is lowerBound and upperBound: write one or remove it"
@@ -454,7 +455,7 @@ def _bounds_of(
 
 
 def _bound(path: str, name: str, fields: Mapping[str, Node], default: int, errors: Errors) -> int | None:
-    """Read one bound, None if it is not one."""
+    """Read one bound, or return None if it is invalid."""
     node = fields.get(name)
     if node is None:
         return default
@@ -473,7 +474,7 @@ def _bound(path: str, name: str, fields: Mapping[str, Node], default: int, error
 def _fields(
     path: str, node: Node, known: tuple[str, ...] | None, errors: Errors
 ) -> Mapping[str, Node] | None:
-    """Return the entries of a mapping that are `known` (None: all of them), None if it is no mapping."""
+    """Return the entries of a mapping that are `known` (None: all entries), or None if it is no mapping."""
     if node.kind != "mapping":
         allowed = "names with values" if known is None else ", ".join(known)
         message = f"{path or 'the file'} is {node.shown()}, allowed is a mapping of {allowed}"

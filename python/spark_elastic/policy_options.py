@@ -1,7 +1,7 @@
-"""The options of custom policies: ``spark.elastic.policy.NAME.OPTION``, handed over as they are typed.
+"""The options of custom policies: ``spark.elastic.policy.NAME.OPTION``, passed on as typed.
 
-NAME is what the policy is called: its entry point, or the class after the colon. Which options there are
-and what they may be is the policy's own matter.
+NAME is the name of the policy: its entry point, or the class after the colon. The policy itself defines its
+options and their values.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ DOC = (
 )
 
 Options = Mapping[str, Mapping[str, str]]
-"""Options by what policies are called."""
+"""Options by the name of the policy."""
 
 
 def is_one(name: str) -> bool:
-    """Say whether a setting is an option of a policy, or tries to be."""
+    """Return whether a name is an option of a policy, or an attempt at one."""
     return name.startswith(PREFIX)
 
 
 def read(conf: Mapping[str, str], used: Collection[str], *, more: bool) -> tuple[Options, tuple[str, ...]]:
-    """Return the options, and all that is wrong.
+    """Return the options, and all errors.
 
-    `used` is what the policies are called that the settings name; there may be `more` in the policy file.
+    `used` has the names of the policies in the settings. `more` says that the policy file may name others.
     """
     options: dict[str, dict[str, str]] = {}
     errors = []
@@ -60,7 +60,7 @@ def read(conf: Mapping[str, str], used: Collection[str], *, more: bool) -> tuple
 
 
 def only(conf: Mapping[str, str], policies: Collection[str]) -> dict[str, str]:
-    """Return the settings without options of policies that are not called so."""
+    """Return the settings without the options of policies other than `policies`."""
     return {
         name: text
         for name, text in conf.items()

@@ -1,12 +1,12 @@
-"""What single queries can be given in the application's settings.
+"""Settings for single queries, given among the application's settings.
 
-Bounds are ``spark.elastic.query.NAME.lowerBound`` and ``….upperBound``, of a source
-``spark.elastic.query.NAME.source-0.lowerBound``. ``….priority``, ``….weight`` and ``….slotSharingGroup``
-say how it shares slots with others, the last one of a source as well. ``….savepoint`` is a savepoint to
-start from: it is only checked here, since the shim looks at it before the policy hears of the query.
-Settings of the application that a query can have of its own stand there under their names, such as
-``….restartStrategy.type``. The name is the query's own and may have dots and dashes in it, or a pattern of
-names; only what follows it, and the vertex before that, is a key.
+Bounds are ``spark.elastic.query.NAME.lowerBound`` and ``….upperBound``; a source has
+``spark.elastic.query.NAME.source-0.lowerBound``. ``….priority``, ``….weight`` and ``….slotSharingGroup`` say
+how the query shares slots with others; a source can have a slot-sharing group as well. ``….savepoint`` is a
+savepoint to start from. It is only checked here, because the shim reads it before the policy learns of the
+query. Settings of the application that a query can override have the same names there, such as
+``….restartStrategy.type``. NAME is the query's own name, which may contain dots and dashes, or a pattern of
+names. Only the part after NAME, and the vertex before that part, is a key.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from spark_elastic.core.name_patterns import is_pattern
 from spark_elastic.core.settings import contradictions
 from spark_elastic.settings_errors import refused_value
 
-# The settings of single queries, wherever they are written: which there are, and what is said of others.
+# Settings of single queries, wherever they are written: which ones exist, and errors about the others.
 
 
 ALLOWED = (
     "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, "
     "schedule.…, autoscale.… and restartStrategy.…"
 )
-"""The settings that a query can have of its own, in short."""
+"""The settings that a query can override, in short."""
 
 _LIKE = 0.75
 
 Wrong = Literal["of_application", "refused", "said_twice"]
-"""What can be wrong with one: no query has it, its value cannot be read, or it has two values."""
+"""What can be wrong with a setting: a query cannot have it, its value is invalid, or it has two values."""
 
 
 @define
 class OwnSettings:
-    """The settings of one query as they are found, one by one: text by the name of the setting.
+    """The settings of one query, collected one by one: text by setting name.
 
-    `first` has where each was found, and as what. How something wrong is said is for whoever has found it.
+    `first` has the place where each setting was first found, and its text there. The caller words the errors.
     """
 
     texts: dict[str, str] = field(factory=dict, init=False)
     first: dict[str, tuple[str, str]] = field(factory=dict, init=False)
 
     def add(self, key: Key[Any], where: str, text: str | None) -> Wrong | None:
-        """Take in one, None: no text at all. Return what is wrong with it; then it is left out."""
+        """Add a setting, with `text` None if it has none; return what is wrong with it, if anything."""
         if key.per_query is None:
             return "of_application"
         if text is None:
@@ -65,15 +65,15 @@ class OwnSettings:
         return None if self.texts.setdefault(key.name, value) == value else "said_twice"
 
     def contradictions(self, prefix: str) -> list[str]:
-        """Say what contradicts each other; `prefix` comes before the name of each setting."""
+        """Return the contradictions between settings; `prefix` comes before the name of each setting."""
         keys = ((PER_QUERY[name], text) for name, text in self.texts.items())
         return contradictions({key: key.kind.parse(text) for key, text in keys}, prefix=prefix)
 
 
 def split(name: str) -> tuple[str, Key[Any]] | None:
-    """Divide ``NAME.KEY`` where a setting of ours begins, the longest that there is; None if there is none.
+    """Split ``NAME.KEY`` at the longest known setting name; return None if there is none.
 
-    A query's name may have dots, and so has that of a setting.
+    Both the name of a query and that of a setting may contain dots.
     """
     parts = name.split(".")
     for start in range(1, len(parts)):
@@ -84,7 +84,7 @@ def split(name: str) -> tuple[str, Key[Any]] | None:
 
 
 def nearest(name: str) -> tuple[str, str] | None:
-    """Divide ``NAME.KEY`` where a setting was probably meant; return the name and that of the setting."""
+    """Split ``NAME.KEY`` at the setting probably meant; return the query's name and the setting's name."""
     parts = name.split(".")
     guesses = (
         (difflib.SequenceMatcher(None, ".".join(parts[start:]).lower(), key.lower()).ratio(), start, key)
@@ -100,43 +100,43 @@ def nearest(name: str) -> tuple[str, str] | None:
 PREFIX = f"{key.PREFIX}query."
 EXAMPLES = ("query.NAME.lowerBound", "upperBound", "target")
 DOC = (
-    "Fewest and most partitions of the query with this name (adaptive mode), and how many it is to have "
-    "between them where no policy speaks: executors are requested for that many, and no query has more than "
-    "its own before all have theirs. -1: no bound, no target. With `.source-0` after the name: fewest and "
-    "most tasks that read its first source, which has no target. The policy file takes precedence. "
-    "In a name `*` stands for any text and `?` for one character, in all settings of queries by name."
+    "Min and max partitions of the query with this name (adaptive mode), and the partitions it should have "
+    "in between where no policy decides: executors are requested for that target, and no query gets more "
+    "than its target before all have theirs. -1: no bound, no target. With `.source-0` after the name: min "
+    "and max tasks that read its first source, which has no target. The policy file takes precedence. In a name, `*` "
+    "matches any text and `?` one character, in all settings of queries by name."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
 KEYS_DOC = (
-    "Any setting whose row says so in the column *Per query*, for the query with this name, such as "
+    "Any setting marked in the column *Per query*, for the query with this name, such as "
     "`query.orders.restartStrategy.type`."
 )
 SHARING_DOCS = {
     "query.NAME.priority": (
         "int",
         "0",
-        "Where there are too few slots for the lower bounds of all queries, those with a higher priority "
-        "have theirs first, of equal ones the one that was submitted first (adaptive mode).",
+        "If there are too few slots for all lower bounds, queries with a higher priority get theirs "
+        "first; of equal ones, the one submitted first (adaptive mode).",
     ),
     "query.NAME.weight": (
         "number above 0",
         "1",
-        "Where there are too few slots for the upper bounds of all queries, those above the lower bounds are "
-        "divided by weight (adaptive mode).",
+        "If there are too few slots for all upper bounds, slots above the lower bounds are divided by "
+        "weight (adaptive mode).",
     ),
     "query.NAME.slotSharingGroup": (
         "name",
         "none",
-        "Queries of one group use the same slots: it needs what the widest needs, while groups add up "
-        "(adaptive mode). With `.source-0` after the name: the group of its first source. None: a group of "
-        "its own if anything is declared for the query, else `default`.",
+        "Queries in one group use the same slots: a group needs as many as its widest query, and "
+        "groups add up (adaptive mode). With `.source-0` after the name: the group of its first "
+        "source. None: a group of its own if anything is declared for the query, otherwise `default`.",
     ),
 }
 SAVEPOINT_EXAMPLE = "query.NAME.savepoint"
 SAVEPOINT_DOC = (
-    "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: offsets and "
-    "state, under a query id of its own. A checkpoint with a micro-batch in it is resumed instead. No "
-    "pattern of names."
+    "Savepoint (a folder) that the query with this name starts from if its checkpoint is new: "
+    "offsets and state, under a new query id. A checkpoint that already has a micro-batch is "
+    "resumed instead. Patterns of names are not allowed."
 )
 Bounds = Mapping[str, WantedBounds]
 
@@ -160,7 +160,7 @@ _ENDS = {
 
 @frozen
 class QuerySettings:
-    """What was set by the name of a query: bounds, those of sources by vertex as well, sharing, settings."""
+    """Settings by query name: bounds, bounds of sources by vertex, slot sharing, and overridden settings."""
 
     bounds: Bounds = field(factory=dict)
     source_bounds: Mapping[str, Bounds] = field(factory=dict)
@@ -169,17 +169,17 @@ class QuerySettings:
 
 
 def is_one(name: str) -> bool:
-    """Say whether a setting is one of a query, or tries to be."""
+    """Return whether a name is a setting of a query, or an attempt at one."""
     return name.startswith(PREFIX)
 
 
 def is_bound(name: str) -> bool:
-    """Say whether a setting is a bound of a query or one of its sources."""
+    """Return whether a name is a bound or target of a query, or a bound of one of its sources."""
     return is_one(name) and name.rpartition(".")[2] in _ENDS
 
 
 def read(conf: Mapping[str, str]) -> tuple[QuerySettings, tuple[str, ...]]:
-    """Return what is set for queries, and all that is wrong."""
+    """Return the settings of queries, and all errors."""
     found = _Found()
     for name, text in sorted(conf.items()):
         if is_one(name):
@@ -189,7 +189,7 @@ def read(conf: Mapping[str, str]) -> tuple[QuerySettings, tuple[str, ...]]:
 
 @define
 class _Found:
-    """What is found name by name; what is wrong is left out, and said."""
+    """Collects settings name by name; a wrong one is skipped and adds an error."""
 
     _ends: dict[tuple[str, str], dict[str, int]] = field(factory=dict)
     _shares: dict[str, WantedSharing] = field(factory=dict)
@@ -198,7 +198,7 @@ class _Found:
     _errors_of_own: list[str] = field(factory=list)
 
     def add(self, name: str, text: str) -> None:
-        """Take in one setting."""
+        """Add a setting."""
         rest = name.removeprefix(PREFIX)
         if (divided := split(rest)) is not None:
             self._setting(name, *divided, text)
@@ -276,10 +276,10 @@ class _Found:
         near = nearest(name.removeprefix(PREFIX))
         example = f"{PREFIX}{query or (end if end not in known else 'NAME')}.upperBound"
         example = example if near is None else f"{PREFIX}{near[0]}.{near[1]}"
-        self._errors.append(f"{name} is no setting, those of a query are {_ALLOWED}: set {example}")
+        self._errors.append(f"{name} is not a setting, those of a query are {_ALLOWED}: set {example}")
 
     def together(self) -> tuple[QuerySettings, tuple[str, ...]]:
-        """Return all that was found, and all that is wrong, with what does not go together."""
+        """Return all settings found, and all errors, including contradictions."""
         bounds: dict[str, WantedBounds] = {}
         sources: dict[str, dict[str, WantedBounds]] = {}
         for (query, source), ends in self._ends.items():
@@ -307,7 +307,7 @@ class _Found:
 
 
 def _read_sharing(query: str, end: str, text: str) -> tuple[str, WantedSharing]:
-    """Return the name of a query and what was set for it. Raises ValueError with what is wrong."""
+    """Return the name of a query and the sharing set for it. Raises ValueError with what is wrong."""
     wanted = declared.read(end, text)
     if wanted is None:
         allowed, example = declared.what_is_allowed(end)
@@ -324,7 +324,7 @@ def _read_sharing(query: str, end: str, text: str) -> tuple[str, WantedSharing]:
 
 
 def write(settings: QuerySettings) -> dict[str, str]:
-    """Write what is set for queries as settings; `read` reads them back."""
+    """Return the settings of queries as configuration entries; `read` reads them back."""
     named = [(_name(query), wanted) for query, wanted in settings.bounds.items()]
     for query, vertices in settings.source_bounds.items():
         named += ((_name(query, source), wanted) for source, wanted in vertices.items())

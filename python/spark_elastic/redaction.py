@@ -1,8 +1,8 @@
-"""Take credentials out of texts, before anybody keeps, shows or logs them.
+"""Remove credentials from texts before they are stored, shown or logged.
 
-What the driver tells has texts that nobody has written for others to read: exceptions of connectors with a
-URL and the login in it, folders that somebody has typed with one. All of it is read in one place (`wire.py`),
-and so it is redacted there.
+The driver sends texts that were not written for other readers, such as exceptions of connectors that contain
+a URL with a login, or folders typed with one. All of these texts are read in one place (`wire.py`) and
+redacted there.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import re
 __all__ = ["RedactingFormatter", "redacted"]
 
 _HIDDEN = "***"
-# With these a name before the @ is that of a container, and part of the place.
+# In these schemes the name before the @ is a container, and part of the path.
 _CONTAINERS = ("abfs://", "abfss://", "wasb://", "wasbs://")
-# What is between :// and @, but for a port: a password may have any character in it, typed as it is.
+# The text between :// and @, except for a port. A password may contain any character, unescaped.
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*://)[^\s/?#"'<>@:]*(?P<password>:(?!\d{1,5}[/?#])[^\s"'<>]*)?@""",
     re.IGNORECASE,
 )
-# The words of Spark's own spark.redaction.regex, and what they are said to be.
+# The words of Spark's own spark.redaction.regex, and the values assigned to them.
 _NAMED = re.compile(
     r"""((?:secret|passw(?:or)?d|token|access[._-]?key)[\w.-]*(?:["']?\s*=\s*["']?|["']\s*:\s*["']))"""
     r"""[^\s,;&"')\]}]+""",
@@ -29,7 +29,7 @@ _NAMED = re.compile(
 
 
 def redacted(text: str) -> str:
-    """Return `text` without logins in URLs, and without what a password, token or the like is said to be."""
+    """Return `text` without logins in URLs, and without the values of passwords, tokens and the like."""
     if "@" in text:
         text = _LOGIN.sub(_without_login, text)
     if "=" in text or ":" in text:
@@ -44,8 +44,8 @@ def _without_login(found: re.Match[str]) -> str:
 
 
 class RedactingFormatter(logging.Formatter):
-    """Leaves credentials out of what is logged, those in traces as well."""
+    """Removes credentials from log messages, including their tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record, and its trace if it has one."""
+        """Return the text of a record, with its traceback if it has one."""
         return redacted(super().format(record))

@@ -1,4 +1,4 @@
-"""Add the plugin to the builder of a Spark session."""
+"""Add the plugin to a Spark session builder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HINT = "type `spark-submit $(spark-elastic conf) ...` instead"
 
 
 def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.Builder:
-    """Do what `configure` promises."""
+    """Add the plugin as `configure` describes."""
     from pyspark import SparkConf, SparkContext
 
     options = {key: str(value) for key, value in builder._options.items()}
@@ -41,7 +41,7 @@ def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.
         raise ConflictError(
             f"a Spark Connect client has no driver of its own: where the server is started, {_HINT}"
         )
-    # Not in the stubs: there is no public way to ask without starting one.
+    # Not in the stubs: there is no public way to get the running context without starting one.
     context: SparkContext | None = SparkContext._active_spark_context
     if context is not None:
         running = dict(context.getConf().getAll())
@@ -68,7 +68,7 @@ def add_plugin(builder: SparkSession.Builder, mode: str | None) -> SparkSession.
 
 
 def _warn_of_another_mode(running: Mapping[str, str], mode: str | None) -> None:
-    """Tell whoever asks a context that is up for another mode that it keeps its own."""
+    """Warn a caller that requests another mode while a context is running: the context keeps its own mode."""
     if mode is None:
         return
     try:
@@ -91,7 +91,7 @@ def _defaults(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _require_class(jvm: Any) -> None:
-    """Make sure that a JVM that runs already has the jar; its class path cannot be changed any more."""
+    """Check that a running JVM has the jar, as its class path can no longer change. Raises ConflictError."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -103,7 +103,10 @@ def _require_class(jvm: Any) -> None:
 
 
 def _require_class_path(submitted: Mapping[str, str], added: Mapping[str, str]) -> None:
-    """Make sure that the JVM will be started with the jar; PYSPARK_SUBMIT_ARGS wins over the builder."""
+    """Check that the JVM will have the jar, although PYSPARK_SUBMIT_ARGS overrides the builder.
+
+    Raises ConflictError.
+    """
     at_launch = {**added, **submitted}
     if not has_jar(at_launch[DRIVER_CLASS_PATH], os.pathsep) and not has_jar(at_launch[JARS], ","):
         raise ConflictError(

@@ -1,8 +1,8 @@
-"""Read settings out of a Spark configuration by the registry in `core/keys/`, and write them.
+"""Read settings from a Spark configuration, using the registry in `core/keys/`, and write them.
 
 A key is written in Spark's style (``spark.elastic.schedulerMode``) or in Flink's
-(``spark.elastic.scheduler-mode``); some have an older name as well. ``python -m spark_elastic.settings``
-prints the table that docs/settings.md shows.
+(``spark.elastic.scheduler-mode``); some keys have an older name as well. ``python -m spark_elastic.settings``
+prints the table shown in docs/settings.md.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def _complete(values: Mapping[Key[Any], Any]) -> Mapping[Key[Any], Any]:
 
 @frozen(kw_only=True)
 class Settings:
-    """What a user can set, read and checked: `settings[KEY]` is the value of a key.
+    """The user's settings, read and checked: `settings[KEY]` is the value of a key.
 
-    What `values` leaves out is as in reactive mode. `chosen` has those keys whose default depends on the mode
-    and that were set all the same: a query in another mode has them, too. `queries` has settings by the name
-    of a query, or a pattern of names, as text by the name of the setting. `policy_options` are those of
+    A key missing from `values` has its default in reactive mode. `chosen` has the keys that were set although
+    their default depends on the mode; a query in another mode has these values too. `queries` has settings by
+    the name of a query, or a pattern of names, as text by setting name. `policy_options` are the options of
     custom policies.
     """
 
@@ -69,11 +69,11 @@ class Settings:
         return value
 
     def core(self) -> CoreSettings:
-        """Return the part that the scheduler looks at."""
+        """Return the settings that the scheduler uses."""
         return view_of(
             CoreSettings,
             self.values,
-            # Nobody has to wait for answers where nobody asks.
+            # If no questions about batch stages are asked, there are no answers to wait for.
             decision_wait_ms=self[batch.DECISION_WAIT_MS] if self[batch.ENABLED] else 0,
             executor_wait_ms=CoreSettings.executor_wait(
                 self[rescaling.RESOURCE_WAIT_MS], is_set=rescaling.RESOURCE_WAIT_MS in self.chosen
@@ -92,19 +92,19 @@ class Settings:
 
     @property
     def custom_policies(self) -> tuple[str, ...]:
-        """The custom policies that are named here; the policy file may name more."""
+        """The custom policies named in the settings; the policy file may name more."""
         texts = [own[policies.POLICY.name] for own in self.queries.values() if policies.POLICY.name in own]
         chains = [self[policies.POLICY], *map(policies.POLICY.kind.parse, texts)]
         return tuple(dict.fromkeys(name for chain in chains for name in chain if name not in policies.NAMES))
 
     def batch(self) -> BatchSettings:
-        """Return the part that decides about batch stages."""
+        """Return the settings that decide about batch stages."""
         return view_of(BatchSettings, self.values)
 
     def as_conf(self) -> dict[str, str]:
-        """Return the value of every key that has one as text; `load` reads it back to equal settings.
+        """Return the value of every key that has one, as text; `load` reads it back to equal settings.
 
-        What was left at a default that depends on the mode is left out.
+        Keys left at a default that depends on the mode are omitted.
         """
         there = (
             (key, value)
@@ -120,12 +120,12 @@ class Settings:
 
 
 def keys() -> tuple[Key[Any], ...]:
-    """Return the whole registry in the order of the table."""
+    """Return all keys, in the order of the table."""
     return KEYS
 
 
 def load(conf: Mapping[str, str]) -> Settings:
-    """Read the settings out of a Spark configuration; what does not start with the prefix is left alone.
+    """Read the settings from a Spark configuration; names without the prefix are ignored.
 
     Raises SettingsError with every error found: what was typed, what is allowed, what to type instead.
     """
@@ -181,12 +181,12 @@ def load(conf: Mapping[str, str]) -> Settings:
 
 
 def spellings(conf: Mapping[str, str], key: Key[Any]) -> tuple[str, ...]:
-    """Return the names under which `conf` sets `key`, whatever their spelling."""
+    """Return the names under which `conf` sets `key`, in any spelling."""
     return tuple(name for name in conf if name.startswith(PREFIX) and _key(name) is key)
 
 
 def _key(name: str) -> Key[Any] | None:
-    """Return the key that is called so, prefix and all, in any spelling."""
+    """Return the key with this full name, in any spelling."""
     return called(name.removeprefix(PREFIX))
 
 
@@ -195,7 +195,7 @@ def _row(name: str, *cells: str) -> str:
 
 
 def markdown_table() -> str:
-    """Return the table of settings as markdown."""
+    """Return the table of settings as Markdown."""
     lines = [
         "| Setting (`spark.elastic.…`) | Value | Default | Per query | What it does |",
         "|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What is said of settings that cannot be used: what was typed, what is allowed, what to type."""
+"""The messages for unusable settings: what was typed, what is allowed, what to type instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_elastic.core.keys.rescaling import MODE
 
 
 class SettingsError(ValueError):
-    """Settings that cannot be used: `errors` has one sentence for each."""
+    """Unusable settings; `errors` has one sentence for each error."""
 
     def __init__(self, errors: tuple[str, ...]) -> None:
         super().__init__("; ".join(errors))
@@ -22,13 +22,13 @@ class SettingsError(ValueError):
 
 
 _SLIP = 0.95
-"""So much like a name of Flink's a name is taken for a slip, and not for another option of Flink's."""
+"""A name this similar to one of our settings counts as a misspelling of it, not as another Flink option."""
 
 
 def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
-    """Name the nearest of `names` (in camel case, without the prefix) to one that is no setting.
+    """Return the message for an unknown setting, with the nearest of `names` (camel case, without prefix).
 
-    Of an option of Flink's that is none of ours say what takes its place.
+    For an option of Flink's without a counterpart here, the message says what replaces it.
     """
     typed = camel(name.removeprefix(PREFIX)).lower()
     option = flink.option_of(kebab(name.removeprefix(PREFIX)))
@@ -37,31 +37,29 @@ def unknown_name(name: str, names: Mapping[str, Key[Any]]) -> str:
         return _of_flink(name, option)
 
     def likeness(known: str) -> float:
-        # People leave out the long middle of a name, so its last parts are compared as well.
+        # Users omit the long middle of a name, so its last parts are compared as well.
         parts = known.lower().split(".")
         ends = (".".join(parts[start:]) for start in range(len(parts)))
         return max(difflib.SequenceMatcher(None, typed, end).ratio() for end in ends)
 
     key = names[max(names, key=likeness)]
-    return f"{name} is no setting, the nearest is {key.full_name}: set that or remove {name}"
+    return f"{name} is not a setting, the nearest is {key.full_name}: set that or remove {name}"
 
 
 def _of_flink(name: str, option: flink.Option) -> str:
     words = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", option.instead).replace("`", "")
     place = f"{words} takes its place" if words else "nothing takes its place"
-    return (
-        f"{name} is an option of Flink's and no setting here, {place}: remove it, docs/migration.md says more"
-    )
+    return f"{name} is a Flink option and not a setting here, {place}: remove it, docs/migration.md says more"
 
 
 def refused_value(key: Key[Any], name: str, text: str, prefix: str = PREFIX) -> str:
-    """Say what may be typed instead of `text`: a choice that looks like it, or the default."""
+    """Return the message for a refused `text`, with a value to type: a similar choice, or the default."""
     found, allowed, better = wrong_part(key, text)
     return f"{name} is '{text}'{found}, allowed is {allowed}: set {prefix}{key.name}={better}"
 
 
 def wrong_part(key: Key[Any], text: str) -> tuple[str, str, str]:
-    """Return what to add to a text that is refused, what is allowed, and what to type instead."""
+    """Return what to add to a refused text, what is allowed, and what to type instead."""
     try:
         key.kind.parse(text.strip())
     except Malformed as error:
@@ -72,7 +70,7 @@ def wrong_part(key: Key[Any], text: str) -> tuple[str, str, str]:
 
 
 def meant(key: Key[Any], text: str) -> str:
-    """Return what was probably meant by a text that is refused, "" if that is not known."""
+    """Return what a refused text probably meant, or "" if that is unknown."""
     parts = text.split(",") if key.kind.listed else [text]
     near = (difflib.get_close_matches(part.strip(), key.kind.choices, n=1) for part in parts)
     found = ",".join(dict.fromkeys(match for matches in near for match in matches))
@@ -84,12 +82,12 @@ def meant(key: Key[Any], text: str) -> str:
 
 
 def usual(key: Key[Any]) -> str:
-    """Return the default of a setting as text, or an example of what may be typed."""
+    """Return the default of a setting as text, or an example value if it has none."""
     return key.kind.example if key.default in (None, ()) else key.format(key.default)
 
 
 def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) -> str:
-    """Say that two names of one setting have different values."""
+    """Return the message for two names of one setting that have different values."""
     return (
         f"{first} is '{conf[first]}' and {second} is '{conf[second]}', but they are one setting: "
         f"keep only {key.full_name}={conf[first]}"
@@ -97,7 +95,7 @@ def said_twice(key: Key[Any], first: str, second: str, conf: Mapping[str, str]) 
 
 
 def policy_without_bounds(mode: str, policy: PolicyChain) -> str:
-    """Refuse a policy in a mode where queries use all slots, so that none has anything to say."""
+    """Return the message for a policy in a mode where it has no effect, because queries use all slots."""
     return (
         f"{POLICY.full_name} is '{POLICY.format(policy)}' while {MODE.full_name} is {mode}, allowed is "
         f"{POLICY.format(POLICY.default)} then: set {MODE.full_name}=adaptive"
@@ -105,7 +103,7 @@ def policy_without_bounds(mode: str, policy: PolicyChain) -> str:
 
 
 def mode_is_off(queries: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Refuse another mode for a query where nothing is there that could see to it."""
+    """Return messages for queries with another mode while the application's is off: nothing acts on it."""
     others = f"{PREFIX}query.*.{MODE.name}=off"
     return [
         f"{PREFIX}query.{name}.{MODE.name} is '{texts[MODE.name]}' while {MODE.full_name} is off, allowed is "

@@ -22,19 +22,20 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class ConflictError(ValueError):
-    """Settings do not go with the plugin; the message says what to change."""
+    """Settings conflict with the plugin; the message says what to change."""
 
 
 def plugin_conf(
     existing: Mapping[str, str], *, jar: Path, python: str, mode: str | None = None
 ) -> dict[str, str]:
-    """Return the settings that turn the plugin on, to be put over `existing`; lists keep what they have.
+    """Return the settings that enable the plugin; they override `existing`, and lists keep their entries.
 
-    The jar is on two lists: on the driver's class path, because the plugin must be found before the context
-    starts, and on Spark's own list, which takes it to a driver in the cluster. Executors do not need it.
-    `python` runs the policy process unless `existing` names another; `mode` None keeps a mode that is set.
+    The jar goes into two lists. The driver's class path needs it because the plugin is loaded before the
+    context starts. Spark's own list carries it to a driver in the cluster. Executors do not need it. `python`
+    runs the policy process unless `existing` names another interpreter. `mode` None keeps a configured mode.
 
-    Raises ConflictError if `existing` has another mode, another jar of ours or settings that cannot be used.
+    Raises ConflictError if `existing` has another mode, another of our jars or unusable settings, or if the
+    path of the jar contains a comma.
     """
     try:
         settings = load(existing)
@@ -42,9 +43,7 @@ def plugin_conf(
     except SettingsError as error:
         raise ConflictError(str(error)) from error
     if "," in str(jar):
-        raise ConflictError(
-            f"{jar} has a comma in its path, which {JARS} takes for its end: install elsewhere"
-        )
+        raise ConflictError(f"{jar} has a comma in its path, which ends a path in {JARS}: install elsewhere")
     modes = spellings(existing, MODE)
     if mode is not None and modes and settings[MODE] != load({MODE.full_name: mode})[MODE]:
         raise ConflictError(f"{modes[0]} is '{existing[modes[0]]}' already: remove it, or ask for that mode")
@@ -61,17 +60,17 @@ def plugin_conf(
 
 
 def has_jar(value: str, separator: str) -> list[str]:
-    """Return the entries of a list of jars or class path that are jars of ours."""
+    """Return the entries of a list of jars, or of a class path, that are jars of spark-elastic."""
     return [entry for entry in _entries(value, separator) if _OUR_JAR.fullmatch(_base_name(entry))]
 
 
 def has_plugin(conf: Mapping[str, str]) -> bool:
-    """Tell whether the plugin is on."""
+    """Return whether the plugin is enabled."""
     return PLUGIN in _entries(conf.get(PLUGINS, ""), ",")
 
 
 def default_properties_file(environment: Mapping[str, str], spark_home: Path | None) -> Path | None:
-    """Return the spark-defaults.conf that spark-submit reads, None if there is none."""
+    """Return the spark-defaults.conf that spark-submit reads, or None if there is none."""
     folder = environment.get("SPARK_CONF_DIR")
     conf = Path(folder) if folder else spark_home / "conf" if spark_home is not None else None
     file = conf / "spark-defaults.conf" if conf is not None else None
@@ -79,9 +78,9 @@ def default_properties_file(environment: Mapping[str, str], spark_home: Path | N
 
 
 def read_properties(file: Path) -> dict[str, str]:
-    """Read a file of Java properties, as spark-submit does: only keys of Spark count.
+    """Read a file of Java properties as spark-submit does; only keys of Spark are kept.
 
-    Raises OSError, and UnicodeDecodeError if it is no text.
+    Raises OSError, and UnicodeDecodeError if the file is not UTF-8 text.
     """
     result: dict[str, str] = {}
     text = re.sub(r"(?<!\\)((?:\\\\)*)\\\n[ \t\f]*", r"\1", file.read_text(encoding="utf-8"))
@@ -96,7 +95,7 @@ def read_properties(file: Path) -> dict[str, str]:
 
 
 def submit_arguments(text: str) -> list[tuple[str, str]]:
-    """Return the settings among arguments of spark-submit (as in PYSPARK_SUBMIT_ARGS), the last one last."""
+    """Return the settings in arguments of spark-submit, such as PYSPARK_SUBMIT_ARGS, in their order."""
     result: list[tuple[str, str]] = []
     words = iter(shlex.split(text))
     for word in words:
@@ -121,7 +120,9 @@ def _append_jar(existing: Mapping[str, str], key: str, jar: Path, separator: str
     value = existing.get(key, "")
     for entry in has_jar(value, separator):
         if _base_name(entry) != jar.name:
-            raise ConflictError(f"{key} has {entry}, this installation needs {jar.name}: remove the first")
+            raise ConflictError(
+                f"{key} has {entry}, but this installation needs {jar.name}: remove the former"
+            )
         return value
     return _append(value, str(jar), separator)
 

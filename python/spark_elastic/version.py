@@ -1,3 +1,3 @@
-"""The one version number: both builds and the wheel read this line."""
+"""The single version number; both builds and the wheel read this line."""
 
 __version__ = "0.1.0"

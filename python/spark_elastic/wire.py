@@ -1,9 +1,9 @@
-"""The JSON contract with the shim: events, actions, questions and answers to plain objects and back.
+"""The JSON contract with the shim: convert events, actions, questions and answers to plain objects and back.
 
-Every object names its class in ``type``. Unknown fields are ignored when reading, absent ones take their
-default; a missing field without a default, a value of the wrong kind or an unknown type is a `WireError`.
-Numbers of a question come as a list, or packed: big-endian 64-bit integers, as one base64 text. Texts
-that are read have no credentials any more (`redaction.py`): nobody here needs any.
+Every object names its class in ``type``. Reading ignores unknown fields and gives absent ones their default.
+A missing field without a default, a value of the wrong type or an unknown class raises `WireError`. The
+numbers in a question are a list, or packed: big-endian 64-bit integers, as one base64 text. Credentials are
+removed from all texts that are read (`redaction.py`), because the policy process needs none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spark_elastic.core.events import BatchStages, Event, ExecutorsUsed, StageCo
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.redaction import redacted
 
-# All kinds of events: those that can be written down and read back.
+# All event types that can be written and read back.
 
 
 EVENT_TYPES: tuple[type[ev.Event], ...] = (
@@ -61,7 +61,7 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
 )
 
 
-# All kinds of actions: those that can be written down and read back.
+# All action types that can be written and read back.
 
 
 ACTION_TYPES: tuple[type[ac.Action], ...] = (
@@ -95,11 +95,11 @@ _ANSWERS: Mapping[str, type[Answer]] = {cls.__name__: cls for cls in ANSWER_TYPE
 
 
 class WireError(ValueError):
-    """An object does not keep to the contract."""
+    """An object violates the contract."""
 
 
 def _exactly(*kinds: type) -> Any:
-    """Build a hook that takes values of `kinds` only: JSON has types, so nothing is ever converted."""
+    """Return a hook that accepts only values of `kinds`: JSON has types, so values are never converted."""
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) not in kinds:
@@ -139,9 +139,9 @@ _converter.register_structure_hook(int, _exactly(int))
 _converter.register_structure_hook(bool, _exactly(bool))
 _converter.register_structure_hook(float, _number)
 _converter.register_structure_hook_func(lambda kind: kind == tuple[int, ...], _integers)
-# What a decision compared: kept as it is, so that 8 stays 8 and does not become 8.0.
+# The numbers that a decision compared keep their type, so that 8 does not become 8.0.
 _converter.register_structure_hook(float | int | str, _exactly(float, int, str))
-# What a policy is shown follows from the events before, and would be most of the journal.
+# The view shown to a policy follows from earlier events, and would be most of the journal.
 _converter.register_structure_hook(
     AskPolicy, make_dict_structure_fn(AskPolicy, _converter, view=override(omit=True))
 )
@@ -151,7 +151,7 @@ _converter.register_unstructure_hook(
 
 
 def _describe(error: BaseException, kind: type | None) -> str:
-    # A plain ValueError is one of ours above and says more than the generic words.
+    # A plain ValueError comes from the hooks above, and is more specific than the generic message.
     return str(error) if type(error) is ValueError else format_exception(error, kind)
 
 
@@ -175,35 +175,35 @@ def _encode(value: Event | Action | Question | Answer, types: Mapping[str, type[
 
 
 def decode_event(value: Mapping[str, Any]) -> Event:
-    """Read an event. Raises `WireError`."""
+    """Decode an event. Raises `WireError`."""
     return _decode(value, _EVENTS, "event")
 
 
 def encode_event(event: Event) -> dict[str, Any]:
-    """Write an event as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    """Encode an event as a JSON-ready object. Raises `WireError` for a class outside the contract."""
     return _encode(event, _EVENTS)
 
 
 def decode_action(value: Mapping[str, Any]) -> Action:
-    """Read an action. Raises `WireError`."""
+    """Decode an action. Raises `WireError`."""
     return _decode(value, _ACTIONS, "action")
 
 
 def encode_action(action: Action) -> dict[str, Any]:
-    """Write an action as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    """Encode an action as a JSON-ready object. Raises `WireError` for a class outside the contract."""
     return _encode(action, _ACTIONS)
 
 
 def decode_question(value: Mapping[str, Any]) -> Question:
-    """Read a question about a batch stage. Raises `WireError`."""
+    """Decode a question about a batch stage. Raises `WireError`."""
     return _decode(value, _QUESTIONS, "question")
 
 
 def encode_question(question: Question) -> dict[str, Any]:
-    """Write a question as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    """Encode a question as a JSON-ready object. Raises `WireError` for a class outside the contract."""
     return _encode(question, _QUESTIONS)
 
 
 def encode_answer(answer: Answer) -> dict[str, Any]:
-    """Write an answer as a JSON-ready object. Raises `WireError` for a class outside the contract."""
+    """Encode an answer as a JSON-ready object. Raises `WireError` for a class outside the contract."""
     return _encode(answer, _ANSWERS)

@@ -1,1 +1,1 @@
-"""Where the engine is tried: the simulator with its rivals, and the demonstration on a real cluster."""
+"""Experiments with the engine: the simulator with its rivals, and the demonstration on a real cluster."""

@@ -1,1 +1,1 @@
-"""What people run beside the engine: the command line, its client of a driver, init scripts, artifacts."""
+"""Tools around the engine: the command line, its client of a driver, init scripts and artifacts."""

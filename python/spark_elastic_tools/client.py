@@ -1,4 +1,4 @@
-"""Ask a driver over HTTP."""
+"""The HTTP client for a driver."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from spark_elastic.version import __version__
 
-# Where documents of the API come from: a driver, or a journal.
+# The sources of the API's documents: a driver, or a journal.
 
 
 Json = dict[str, Any]
 
 
 class Source(Protocol):
-    """Answers as the API does."""
+    """Anything that answers like the API."""
 
     def get(self, path: str) -> Json:
         """Return the document at `path`, below ``/elastic/api/v1``. Raises Failure."""
 
 
-# What all clients share about HTTP: no redirects are followed, and plain words for what went wrong.
+# HTTP code that all clients share: redirects are not followed, and errors get a readable explanation.
 # TLS certificates are those of the system or of SSL_CERT_FILE, proxies those of http_proxy and no_proxy.
 
 
 MOST_BYTES = 64 << 20
-# OpenSSL's numbers for a certificate that is somebody else's.
+# OpenSSL's error codes for a certificate that was issued for another host.
 _OTHER_HOST = (62, 64)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect an answer: to follow it could carry a login elsewhere, or lose what is sent."""
+    """Treats a redirect as an answer: following it could send a login elsewhere or lose the body."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 def opener() -> urllib.request.OpenerDirector:
-    """Return what asks."""
+    """Return the opener for all requests."""
     return urllib.request.build_opener(_NoRedirects)
 
 
 def body_of(error: urllib.error.HTTPError) -> dict[str, Any]:
-    """Return the JSON object that came with an error, an empty one if there is none."""
+    """Return the JSON object in an error's body, or an empty one if there is none."""
     try:
         found = json.loads(error.read(MOST_BYTES))
     except (OSError, http.client.HTTPException, ValueError):
@@ -64,30 +64,29 @@ def body_of(error: urllib.error.HTTPError) -> dict[str, Any]:
 
 
 def why_refused(url: str, code: int, why: str, sent: Mapping[str, str]) -> str:
-    """Say what to type after a 401 or 403 of a filter before `url`, depending on the headers sent."""
+    """Explain a 401 or 403 from a filter in front of `url`, and what to type, given the headers sent."""
     if not any(name.lower() == "authorization" for name in sent):
         return (
             f"{url} requires a login ({code} {why}): type --user NAME, or give a bearer token with "
             "--token-file FILE or in SPARK_ELASTIC_TOKEN"
         )
     return (
-        f"{url} rejects this login ({code} {why}): the user or the token is not known there, the "
-        "token has expired, or spark.ui.view.acls has no place for the user: log in as somebody else with "
-        "--user NAME, --token-file FILE or SPARK_ELASTIC_TOKEN"
+        f"{url} rejects this login ({code} {why}): user or token unknown, token expired, or "
+        "user not in spark.ui.view.acls: log in as another user with --user NAME, --token-file FILE or SPARK_ELASTIC_TOKEN"
     )
 
 
 def why_silent(error: Exception) -> str:
-    """Say in a few words why nobody answers."""
+    """Explain in a few words why there is no answer."""
     reason = _reason(error)
-    # Its words are the bytes that came, such as those of TLS.
+    # The error's text is the bytes received, which may be TLS records.
     if type(reason) is http.client.BadStatusLine:
         return "the answer is not HTTP: does the address start with https://?"
     return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
 
 
 def why_untrusted(url: str, error: Exception) -> str | None:
-    """Say why there is no TLS with `url` and what to type, None if something else is the matter."""
+    """Explain a TLS failure with `url` and what to type; return None if the error is not about TLS."""
     reason = _reason(error)
     if isinstance(reason, ssl.SSLCertVerificationError):
         found = f"the certificate of {url} is not trusted ({reason.verify_message.rstrip('.')})"
@@ -96,7 +95,7 @@ def why_untrusted(url: str, error: Exception) -> str | None:
         file = os.environ.get("SSL_CERT_FILE")
         if file is None:
             return f"{found}: set SSL_CERT_FILE to a file with the certificate of its CA (PEM)"
-        # OpenSSL says nothing about a file that is not there.
+        # OpenSSL does not report a missing file.
         state = "has no certificate of its CA (PEM)" if Path(file).is_file() else "does not exist"
         return f"{found}: SSL_CERT_FILE is {file}, which {state}"
     if isinstance(reason, ssl.SSLError):
@@ -108,35 +107,35 @@ def _reason(error: Exception) -> object:
     return error.reason if isinstance(error, urllib.error.URLError) else error
 
 
-# What can go wrong between a client and a driver; each text says what was found and what to type.
+# The failures between a client and a driver; each text says what was found and what to type.
 
 
 class Failure(Exception):
-    """Something was not done; the text may have several lines, one for each error."""
+    """Something was not done; the text has one line for each error."""
 
 
 class Refused(Failure):
-    """The driver has understood the request and does not do it, or it has failed."""
+    """The driver understood the request but refused it, or the request failed."""
 
 
 class NoDriver(Failure):
-    """Nobody answers, or somebody who is no driver with spark-elastic of this version, or not trusted."""
+    """Nothing answers, or what answers is not trusted, or is no driver with this version of spark-elastic."""
 
 
 class NotAllowed(Failure):
-    """Who asks may not: the API is read-only, Spark's ACLs forbid it, or the UI wants a login."""
+    """The client lacks permission: the API is read-only, Spark's ACLs forbid it, or a login is required."""
 
 
 class UnknownQuery(Failure):
-    """No query, or more than one, is called so."""
+    """No query, or more than one, has this name."""
 
 
 class Busy(Failure):
-    """The policy process is busy, just starting, or gone for the moment."""
+    """The policy process is busy, starting, or temporarily gone."""
 
 
 API = "/elastic/api/v1"
-# The servlet answers within 10 s, whatever the policy does.
+# The servlet answers within 10 s, regardless of the policy process.
 _TIMEOUT_S = 20.0
 _ADVICE = (
     "name the address of the application's Spark UI with --url http://HOST:4040 or in SPARK_ELASTIC_URL, or "
@@ -145,7 +144,7 @@ _ADVICE = (
 
 
 class Driver:
-    """The REST API of the driver whose Spark UI is at `url`; `headers` go with every request."""
+    """The REST API of the driver whose Spark UI is at `url`; `headers` are sent with every request."""
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S):
         self.url = url
@@ -163,7 +162,7 @@ class Driver:
         return found, headers.get("ETag", "*")
 
     def put(self, path: str, body: Json, if_match: str) -> Json:
-        """Replace the document at `path` if it is still the one with the ETag `if_match`. Raises Failure."""
+        """Replace the document at `path` if its ETag is still `if_match`. Raises Failure."""
         return self._ask("PUT", path, body, {"If-Match": if_match})[0]
 
     def delete(self, path: str) -> Json:
@@ -171,7 +170,7 @@ class Driver:
         return self._ask("DELETE", path)[0]
 
     def order(self, path: str, body: Json) -> Json:
-        """Ask for something, by the method that passes YARN's proxy. Raises Failure."""
+        """Request an action, with the one method that YARN's proxy lets through. Raises Failure."""
         return self._ask("PUT", path, body)[0]
 
     def _ask(
@@ -225,7 +224,7 @@ class Driver:
         words = "\n".join(said) if said is not None else f"{self.url} answers {error.code} {error.reason}"
         match error.code:
             case 401 | 403 if said is None:
-                # Jetty says there what a filter has to say.
+                # For an error from a filter, Jetty's message holds the filter's explanation.
                 why = str(body.get("message") or error.reason)
                 return NotAllowed(why_refused(self.url, error.code, why, self._headers))
             case 401 | 403:
@@ -244,7 +243,7 @@ class Driver:
                 return Busy(words)
             case code if 300 <= code < 400:
                 to = urljoin(self.url + API + path, error.headers.get("Location", ""))
-                if to == f"{self.url}/jobs/":  # where Spark's UI sends everything that it does not know
+                if to == f"{self.url}/jobs/":  # where Spark's UI redirects every unknown path
                     return self._without_plugin()
                 ui, ours, _ = to.partition(API)
                 typed = f"type --url {tidy_url(ui)}" if ours else "name that address with --url, or log in"
@@ -255,7 +254,7 @@ class Driver:
 
 
 def _errors(body: Json) -> list[str] | None:
-    """Return the sentences of an answer of the API, None if it is somebody else's."""
+    """Return the messages in an answer of the API, or None if the answer is not from the API."""
     found = body.get("errors")
     return [str(sentence) for sentence in found] if isinstance(found, list) and found else None
 
@@ -266,7 +265,7 @@ def basic_login(user: str, password: str) -> dict[str, str]:
 
 
 def bearer_login(token: str) -> dict[str, str]:
-    """Return the header of a login with a token. Raises ValueError, which does not show it, if it is none."""
+    """Return the header of a token login. Raises ValueError, without the token, if it is malformed."""
     token = token.strip()
     if not re.fullmatch(r"[\w.~+/-]+=*", token, re.ASCII):
         raise ValueError("no bearer token: give the token alone, without the word Bearer")
@@ -274,9 +273,9 @@ def bearer_login(token: str) -> dict[str, str]:
 
 
 def tidy_url(url: str) -> str:
-    """Return the address of a Spark UI as somebody types or copies it, without what stands below it.
+    """Return the address of a Spark UI as typed or copied by a user, without a page's path below it.
 
-    Raises ValueError if it is no address.
+    Raises ValueError if it is not an address.
     """
     text = url.strip()
     parts = urlsplit(text if "://" in text else f"http://{text}")
@@ -286,35 +285,35 @@ def tidy_url(url: str) -> str:
         )
     if parts.username is not None:
         raise ValueError("do not put a login into the address: leave it out and type --user NAME")
-    _ = parts.port  # raises ValueError if it is no number
+    _ = parts.port  # raises ValueError if the port is not a number
     path = re.sub(r"/elastic(/.*)?$", "", parts.path).rstrip("/")
-    # Who asks a driver on YARN itself is sent there; on the proxy's own machine that ends in an error page.
+    # A driver on YARN redirects direct requests there; on the proxy's own machine, that gives an error page.
     path = re.sub(r"/proxy/redirect/(?=application_)", "/proxy/", path)
     for page in ("/jobs", "/stages", "/executors", "/StreamingQuery"):
         path = path.removesuffix(page)
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-# Find a query by what somebody types.
+# Find a query by what the user typed.
 
 
 _ENDED = "Finished"
 
 
 def title(query: Json) -> str:
-    """Return a query's name, or the beginning of its id if it has none."""
+    """Return a query's name, or the start of its id if it has none."""
     return str(query["name"] or query["id"][:8])
 
 
 def find_at(source: Source, wanted: str) -> Json:
-    """Return the query of an application that `find` finds. Raises UnknownQuery, and what `source` raises."""
+    """Return the query that `find` selects. Raises UnknownQuery and the errors of `source`."""
     return find(source.get("/queries")["queries"], wanted)
 
 
 def find(queries: Sequence[Json], wanted: str) -> Json:
-    """Return the query with this name, id (dashes may be left out) or beginning of an id.
+    """Return the query with this name, this id (dashes are optional) or an id that starts like this.
 
-    A query that lives goes before those of its name that have ended. Raises UnknownQuery.
+    A running query takes precedence over ended queries of the same name. Raises UnknownQuery.
     """
     for found in (_named(queries, wanted), _begins(queries, wanted)):
         living = [query for query in found if query["state"] != _ENDED]
@@ -354,12 +353,12 @@ def _unknown(queries: Sequence[Json], wanted: str) -> str:
 
 
 _MASTER_TIMEOUT_S = 10.0
-# The master tells the address of an application's UI on its page alone, and its JSON has none of it.
+# The master shows the address of an application's UI only on its HTML page, not in its JSON.
 _LINK = re.compile(r'<a[^>]*\bhref="([^"]+)"[^>]*>\s*Application Detail UI')
 
 
 def ui_of(application: str, master_ui: str, headers: Mapping[str, str]) -> str:
-    """Return the address of the UI of a running application by its id or name. Raises Failure."""
+    """Return the UI's address of a running application, given its id or name. Raises Failure."""
     running = _running(master_ui, headers)
     named = [app for app in running if application in (app["id"], app["name"])]
     if len(named) != 1:

@@ -1,4 +1,4 @@
-"""Draw a snapshot for a terminal."""
+"""Draw a snapshot of an application in a terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# What is to be seen of an application at one moment, and what is new since the last one.
+# The state of an application at one moment, and what is new since the last one.
 
 
 _MOST_NEWS = 1_000
@@ -35,7 +35,7 @@ _MOST_NEWS = 1_000
 
 @frozen
 class Documents:
-    """Documents of the API: the overview, the queries, and the decisions that are new, oldest first."""
+    """Documents of the API: the overview, the queries, and the new decisions, oldest first."""
 
     overview: Json
     queries: tuple[Json, ...]
@@ -43,7 +43,7 @@ class Documents:
 
 
 class Look:
-    """Looks at a source again and again; the first time up to `past` earlier decisions are news."""
+    """Reads a source repeatedly; on the first read, up to `past` earlier decisions count as new."""
 
     def __init__(self, source: Source, past: int) -> None:
         self._source = source
@@ -52,11 +52,11 @@ class Look:
         self._restarts: int | None = None
 
     def take(self) -> Documents:
-        """Return how things are now. Raises Failure."""
+        """Return the current state. Raises Failure."""
         overview = self._source.get("/overview")
         queries = tuple(self._source.get("/queries")["queries"])
         if overview["policyRestarts"] != self._restarts and self._restarts is not None:
-            self._last = 0  # another policy process keeps decisions of its own
+            self._last = 0  # a new policy process starts its own list of decisions
         self._restarts = overview["policyRestarts"]
         return Documents(overview, queries, self._news())
 
@@ -70,7 +70,7 @@ class Look:
         return tuple(reversed(news))
 
 
-# Tell in lines what has changed from one snapshot to the next.
+# Describe in lines what has changed from one snapshot to the next.
 
 
 _LONGEST = 240
@@ -78,13 +78,13 @@ _LONGEST = 240
 
 @define
 class Narrator:
-    """Remembers what was told, so that each change is told once."""
+    """Describes changes in lines, and remembers them, so that each is reported once."""
 
     _executors: dict[str, tuple[bool, bool]] | None = None
     _partitions: dict[str, int] = field(factory=dict)
 
     def lines(self, snapshot: Documents) -> list[str]:
-        """Return one line for each thing that is new since the last call."""
+        """Return one line for each change since the last call."""
         names = {query["id"]: title(query) for query in snapshot.queries}
         told = list(self._changes(snapshot.overview))
         for decision in snapshot.news:
@@ -95,7 +95,7 @@ class Narrator:
         return told
 
     def _changes(self, overview: Json) -> Iterator[str]:
-        """Tell of executors: whether each is excluded and decommissioned is what is remembered."""
+        """Describe changes of executors; whether each is excluded or decommissioning is remembered."""
         shown = {executor["id"]: executor for executor in overview["executors"]}
         now = {id: (one["excluded"], one["decommissioning"]) for id, one in shown.items()}
         before, self._executors = self._executors or {}, now
@@ -122,16 +122,16 @@ class Narrator:
 
 
 def brief(message: str) -> str:
-    """Return the beginning of a message: Spark's errors bring whole plans and traces with them."""
+    """Return the start of a message: Spark's errors can contain whole plans and stack traces."""
     line = message.partition("\n")[0].strip()
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-# What a policy makes of a query, in words: one line for a table of queries, some for a query alone.
+# A policy's view of a query, in words: one line in a table of queries, several for a single query.
 
 
 def in_a_line(policy: Json, granted: int | None) -> str:
-    """Say in a line how many slots are wanted, how loaded the query is, and when a backlog will be gone."""
+    """Describe in one line the slots wanted, the query's load, and when a backlog will be gone."""
     parts = [_granted_slots(policy, granted)]
     if policy["objective"] is not None:
         parts.append(f"load {_percent(policy['load'])} of {_percent(policy['objective']['load'])}")
@@ -142,7 +142,7 @@ def in_a_line(policy: Json, granted: int | None) -> str:
 
 
 def in_full(policy: Json, granted: int | None) -> Iterator[str]:
-    """Say all of it, with the model and why there are not more slots."""
+    """Describe a policy's view in full, with the model and the reason why there are not more slots."""
     yield f"{_granted_slots(policy, granted)}: {policy['message']} [{policy['reason']}]"
     objective, model = policy["objective"], policy["model"]
     if objective is not None:
@@ -180,13 +180,13 @@ def _percent(part: float) -> str:
     return f"{100 * part:.0f} %"
 
 
-# In a narrow terminal the other columns are folded before the words are.
+# In a narrow terminal, the other columns are folded before the text column.
 _NARROWEST = 24
 _STATES = {"Executing": "green", "Finished": "dim", "Failing": "red"}
 
 
 def draw_snapshot(snapshot: Documents) -> RenderableType:
-    """Draw slots, executors and queries, and what is off or not in this Spark."""
+    """Draw slots, executors and queries, and the features that are off or that this Spark lacks."""
     overview, queries = snapshot.overview, snapshot.queries
     return Group(
         _slots(overview),
@@ -205,7 +205,7 @@ def draw_log(lines: Iterable[str]) -> RenderableType:
 
 
 def draw_progress(done: float, elapsed_s: float, coming: str) -> RenderableType:
-    """Draw how far the scenario is (0 to 1) and what comes next."""
+    """Draw the scenario's progress (0 to 1) and its next step."""
     grid = Table.grid(expand=True, padding=(0, 1))
     grid.add_column(width=7, justify="right")
     grid.add_column(ratio=1)
@@ -215,12 +215,12 @@ def draw_progress(done: float, elapsed_s: float, coming: str) -> RenderableType:
 
 
 def shown(text: object) -> str:
-    """Return a text that comes from elsewhere without what could move a terminal's cursor."""
+    """Return text from another source without characters that could move the terminal's cursor."""
     return "".join(c if c.isprintable() else " " for c in str(text))
 
 
 def bounds(query: Json, vertex: str = "shuffle") -> str:
-    """Write the bounds of a vertex of a query."""
+    """Format the bounds of a query's vertex."""
     value = query["requirements"][vertex]["parallelism"]
     target = f", target {value['target']}" if "target" in value else ""
     return f"{value['lowerBound']}–{value['upperBound']}{target}"
@@ -254,7 +254,7 @@ def _executor(executor: Json) -> Text:
 
 
 def _parts_off(overview: Json) -> Iterable[RenderableType]:
-    """Say which parts do not fit this build of Spark."""
+    """List the parts that do not fit this build of Spark."""
     for part in overview["parts"]:
         if not part["on"]:
             reason = shown(part["reason"])
@@ -262,14 +262,14 @@ def _parts_off(overview: Json) -> Iterable[RenderableType]:
 
 
 def _lacks(overview: Json) -> Iterable[RenderableType]:
-    """Say what this Spark lacks and a later one has."""
+    """List what this Spark lacks and a later version has."""
     for lack in overview["lacks"]:
         words = f": {shown(lack['why'])}; {shown(lack['instead'])}"
         yield Text.assemble(("without ", "dim"), (shown(lack["what"]), "bold"), words)
 
 
 def _policies(queries: Iterable[Json]) -> Iterable[RenderableType]:
-    """Say what policies make of queries that live."""
+    """Describe the policies' views of the running queries."""
     for query in queries:
         policy = query["policy"]
         if policy is not None and query["state"] != "Finished":
@@ -280,7 +280,7 @@ def _policies(queries: Iterable[Json]) -> Iterable[RenderableType]:
 
 
 def _silent(overview: Json) -> Iterable[RenderableType]:
-    """Say which custom policies have no answer."""
+    """List the custom policies that do not answer."""
     for policy in overview["customPolicies"]:
         if policy["error"] is not None:
             yield Text.assemble(
@@ -289,7 +289,7 @@ def _silent(overview: Json) -> Iterable[RenderableType]:
 
 
 def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:
-    """Say in which settings queries differ from the application."""
+    """List the settings in which queries differ from the application."""
     for query in queries:
         if query["settings"]:
             own = ", ".join(f"{name} is {shown(value)}" for name, value in query["settings"].items())
@@ -301,7 +301,7 @@ def _own_settings(queries: Iterable[Json]) -> Iterable[RenderableType]:
 def draw_queries(snapshot: Documents) -> RenderableType:
     """Draw the table of queries."""
     queries = snapshot.queries
-    # Only some sources say how far behind a query is, and only adaptive mode has bounds.
+    # Only some sources report how far behind a query is, and only adaptive mode has bounds.
     lag = any(_behind(query) is not None for query in queries)
     bounded = any(query["mode"] == "adaptive" for query in queries)
     table = Table(expand=True)
@@ -339,19 +339,19 @@ def _partitions(query: Json) -> str:
 
 
 def _behind(query: Json) -> int | None:
-    """Return how far the partition that is furthest behind is behind."""
+    """Return the lag of the slowest partition, in offsets."""
     batch = query["lastBatch"]
     return batch["offsetsBehind"]["max"] if batch and batch["offsetsBehind"] else None
 
 
-# Where a live view shows itself: a live view in a terminal, plain lines anywhere else.
+# The output of a live view: redrawn in place in a terminal, plain lines anywhere else.
 
 
 LOG_LINES = 10
 
 
 class Stage:
-    """Shows an application live; a context manager that gives the terminal back at its end."""
+    """Shows an application live; a context manager that restores the terminal when it ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -372,14 +372,14 @@ class Stage:
             self._live.stop()
 
     def say(self, line: str) -> None:
-        """Tell one line: at once where lines are printed, in the live view otherwise."""
+        """Report one line: printed at once without a terminal, else shown with the next snapshot."""
         stamped = f"{time.monotonic() - self._began:6.1f} s  {line}"
         self._log.append(stamped)
         if self._live is None:
             self._console.print(Text(stamped), soft_wrap=True)
 
     def show(self, snapshot: Documents, done: float | None = None, coming: str = "") -> None:
-        """Show a snapshot; with `done` (0 to 1) also how far the scenario is, and what comes next."""
+        """Show a snapshot; with `done` (0 to 1), also the scenario's progress and its next step."""
         for line in self._narrator.lines(snapshot):
             self.say(shown(line))
         if self._live is None:
@@ -394,14 +394,14 @@ class Stage:
 
 
 class Reader(Protocol):
-    """Follows a journal."""
+    """Processes the entries of a journal."""
 
     def read(self, entry: Entry) -> None:
-        """Follow one entry. Raises Unreadable."""
+        """Process one entry. Raises Unreadable."""
 
 
 class JournalTail:
-    """A thread that follows a journal, and hands what it has read to readers when asked to."""
+    """A thread that follows a journal and hands the entries it has read to readers on request."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -412,14 +412,14 @@ class JournalTail:
         self._thread.start()
 
     def pump(self, *readers: Reader) -> None:
-        """Let each of `readers` follow all that was read since the last time. Raises Unreadable."""
+        """Pass each of `readers` all entries read since the last call. Raises Unreadable."""
         while not self._entries.empty():
             entry = self._entries.get()
             for reader in readers:
                 reader.read(entry)
 
     def stop(self) -> None:
-        """Read what has been written up to now, then end."""
+        """Read what has been written so far, then end the thread."""
         self._ended.set()
         self._thread.join()
 
@@ -431,18 +431,18 @@ class JournalTail:
             self.error = error
 
 
-# A file that another process adds lines to.
+# A file to which another process appends lines.
 
 
 class GrowingFile:
-    """Its lines, each once, so that whoever looks often takes no processor time from what is measured."""
+    """Reads each line of the file once, so that frequent polling takes no CPU time from a measurement."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read = 0
 
     def new_lines(self) -> list[str]:
-        """Return the lines since the last call; one that is being written is left for the next time."""
+        """Return the lines since the last call; an incomplete line is left for the next call."""
         if not self._path.is_file():
             return []
         with self._path.open("rb") as file:

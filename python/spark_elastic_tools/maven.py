@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-# The folder that keeps what is downloaded, outside of any checkout or installation.
+# The folder for downloads, outside any checkout or installation.
 
 
 def cache_dir() -> Path:
-    """Return $SPARK_ELASTIC_CACHE, else spark-elastic in the user's cache folder."""
+    """Return $SPARK_ELASTIC_CACHE, or spark-elastic in the user's cache folder if that is unset."""
     chosen = os.environ.get("SPARK_ELASTIC_CACHE")
     if chosen:
         return Path(chosen).absolute()
@@ -29,7 +29,7 @@ def cache_dir() -> Path:
 
 @contextmanager
 def locked(name: str) -> Iterator[Path]:
-    """Hold the cache's lock of that name (one process at a time) and give the cache's folder."""
+    """Hold the cache's lock of that name (one process at a time) and yield the cache's folder."""
     folder = cache_dir()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.lock").open("w") as lock:
@@ -38,7 +38,7 @@ def locked(name: str) -> Iterator[Path]:
 
 
 # Find the Java that everything runs on.
-# The Makefile runs this file by its path before anything is installed: it imports the standard library alone.
+# The Makefile runs this file by its path before anything is installed: import only the standard library.
 
 
 OLDEST = 17
@@ -47,17 +47,17 @@ ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install {PACKAGE}) o
 
 
 class NoJavaError(Exception):
-    """There is no Java, or it is too old; the message says what to install."""
+    """Java is missing or too old; the message says what to install."""
 
 
 def major_version(banner: str) -> int:
-    """Return the major version in the output of `java -version`; 0 if it has none."""
+    """Return the major version in the output of `java -version`, or 0 if there is none."""
     found = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(found.group(1)) if found else 0
 
 
 def find_java() -> str:
-    """Return the path of JAVA_HOME's java, else of the PATH's; raise NoJavaError if it will not do."""
+    """Return the path of java in JAVA_HOME, else on PATH; raise NoJavaError if it cannot be used."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:
@@ -73,7 +73,7 @@ def find_java() -> str:
 
 
 def check_compiler(java: str) -> None:
-    """Raise NoJavaError for a `java` that comes without a compiler, which building the shim needs."""
+    """Raise NoJavaError if `java` has no compiler, which building the shim needs."""
     described = subprocess.run([java, "--describe-module", "jdk.compiler"], capture_output=True, check=False)
     if described.returncode != 0:
         raise NoJavaError(f"{java} is only a runtime, without a compiler: {ADVICE}")
@@ -87,36 +87,36 @@ if __name__ == "__main__":
 
 
 class FetchError(Exception):
-    """Artifacts could not be had; the message says which and what Ivy said."""
+    """Artifacts could not be fetched; the message names them and holds Ivy's output."""
 
 
 class NotPublishedError(FetchError):
-    """The repository was asked, and answered that it has no such artifacts."""
+    """The repository answered that it has no such artifacts."""
 
 
 def fetch(*coordinates: str, transitive: bool) -> list[Path]:
-    """Return the jars of artifacts `group:name:version[:classifier]`, downloading what is not there yet.
+    """Return the jars of artifacts `group:name:version[:classifier]`; download those that are missing.
 
-    With `transitive`, their runtime dependencies too. The jars lie in one folder of the cache, and nothing
-    else does. Raises FetchError if one can't be had, NotPublishedError if that is because the repository does
-    not have it, NoJavaError if Java can't.
+    With `transitive`, include their runtime dependencies. The jars are in one folder of the cache, which
+    holds nothing else. Raises FetchError if a jar cannot be fetched, NotPublishedError if the repository does
+    not have it, NoJavaError if there is no usable Java.
     """
     wanted = "\n".join([*sorted(coordinates), f"transitive={transitive}"])
     with locked("artifacts") as cache:
         folder = cache / "artifacts" / hashlib.sha256(wanted.encode()).hexdigest()[:16]
         if not folder.is_dir():
             folder.parent.mkdir(exist_ok=True)
-            # Into the log: what is printed may be for a program.
+            # To stderr: stdout may be read by a program.
             print(f"spark-elastic: {_told(coordinates, transitive)}", file=sys.stderr, flush=True)
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
                 jars = _retrieve(coordinates, transitive, cache / "ivy", Path(part))
-                # Renamed when complete, so that a folder that exists can be trusted.
+                # Renamed when complete, so that a folder that exists is always complete.
                 jars.rename(folder)
     return sorted(folder.glob("*.jar"))
 
 
 def _told(coordinates: tuple[str, ...], transitive: bool) -> str:
-    """Say what is fetched: it can take minutes."""
+    """Describe the download, as it can take minutes."""
     first, *others = (coordinate.split(":", 1)[1] for coordinate in coordinates)
     more = f" and {len(others)} more" if others else ""
     needs = ", and what it needs" if transitive else ""
@@ -131,7 +131,7 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
     pattern = f"{jars}/[artifact]-[revision](-[classifier]).[ext]"
     command = [find_java(), f"-Divy.default.ivy.user.dir={ivy_home}", "-jar", str(_ivy_jar())]
     command += ["-ivy", str(request), "-confs", "default", "-types", "jar", "bundle", "test-jar"]
-    # Otherwise Ivy does not say whether an artifact is missing or its repository has not answered.
+    # Without -verbose, Ivy does not say whether an artifact is missing or its repository did not answer.
     command += ["-retrieve", pattern, "-verbose"]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=part)
     missing = [c for c in coordinates if not (jars / _jar_name(c)).is_file()]
@@ -146,7 +146,7 @@ def _retrieve(coordinates: tuple[str, ...], transitive: bool, ivy_home: Path, pa
 
 
 def _is_absent(coordinate: str, said: str) -> bool:
-    """Tell whether Ivy said that a repository had no such jar: no answer, or another one, says nothing."""
+    """Return whether Ivy reported the jar as not found; no answer, or another error, proves nothing."""
     jar = re.escape(_jar_name(coordinate))
     return re.search(rf"^CLIENT ERROR: Not Found url=\S+/{jar}$", said, re.MULTILINE) is not None
 
@@ -180,7 +180,8 @@ def _ivy_xml(coordinates: tuple[str, ...], transitive: bool) -> str:
 
 def _dependency(coordinate: str, transitive: bool) -> str:
     group, name, version, *classifier = coordinate.split(":")
-    # A classified artifact (such as :tests) has to be named; without one, the module's own jar is meant.
+    # A classified artifact (such as :tests) must be named; without a classifier, the module's own jar is
+    # meant.
     artifact = "".join(
         f"<artifact name={quoteattr(name)} type='jar' ext='jar' m:classifier={quoteattr(c)}/>"
         for c in classifier

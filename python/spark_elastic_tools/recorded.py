@@ -1,4 +1,4 @@
-"""A journal as a source: its events run through a scheduler once more, and the API looks at that."""
+"""A journal as a source: its events are replayed through a scheduler, and the API shows the result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from spark_elastic_tools.client import Busy, Json, Refused, UnknownQuery
 
 
 class Recorded:
-    """Follows the entries of a journal one by one, and answers as the driver did at that point.
+    """Follows a journal entry by entry and answers as the driver did at that point.
 
-    What it shows is decided anew, from the same events: as `spark-elastic replay` shows, to the same end.
+    The answers come from a new scheduler that processes the same events; `spark-elastic replay` checks that
+    its decisions match the recorded ones.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class Recorded:
         self.known = False
 
     def read(self, entry: Entry) -> None:
-        """Follow one entry. Raises Unreadable."""
+        """Process one entry. Raises Unreadable."""
         if isinstance(entry, Header):
             self._check(entry)
         elif isinstance(entry, EventEntry) and self._player.policy is not None:
@@ -47,10 +48,10 @@ class Recorded:
                     raise error
                 case Answered(stage=stage):
                     self._board.decided(dict(stage.written))
-                    list(self._board.take_decided())  # they are written down already
+                    list(self._board.take_decided())  # the journal already holds them
 
     def get(self, path: str) -> Json:
-        """Return the document that the API would have at `path`. Raises Failure."""
+        """Return the API's document at `path`. Raises Failure."""
         self._board.publish()
         path, _, query = path.partition("?")
         request = HttpRequest(
@@ -73,7 +74,7 @@ class Recorded:
             self._board.restarts += 1
 
     def _introduce(self, event: Event) -> None:
-        """Let the board know the application: by a snapshot, or by the header where that is gone."""
+        """Introduce the application to the board, from a snapshot or, if that is missing, from the header."""
         header, settings = self._player.header, self._player.settings
         assert header is not None
         name = header.application
@@ -87,7 +88,7 @@ class Recorded:
 
 @frozen
 class _Seen:
-    """Makes schedulers that a board lets be seen."""
+    """Creates schedulers that a board can show."""
 
     board: Board
 
@@ -99,7 +100,7 @@ class _Seen:
 
 
 def recorded(path: Path) -> Recorded:
-    """Read a whole journal, the older part of it too. Raises Refused if it cannot be read."""
+    """Read a whole journal, including its older part. Raises Refused if it cannot be read."""
     journal = Recorded()
     try:
         for place, entry in read_journal(path):

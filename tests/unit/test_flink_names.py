@@ -58,7 +58,7 @@ def test_each_of_its_names_sets_what_the_page_says(option: Option) -> None:
 def test_what_is_no_setting_is_an_error_that_names_the_page(option: Option) -> None:
     for name in (option.name, *option.older):
         said = refusal(**{PREFIX + name.replace("*", "some"): "1"})
-        assert f"{PREFIX}{name.replace('*', 'some')} is an option of Flink's and no setting here" in said
+        assert f"{PREFIX}{name.replace('*', 'some')} is a Flink option and not a setting here" in said
         assert "docs/migration.md" in said
         assert "`" not in said
     assert (f"{option.instead.split('`')[1]}" if "`" in option.instead else "takes its place") in said
@@ -66,7 +66,7 @@ def test_what_is_no_setting_is_an_error_that_names_the_page(option: Option) -> N
 
 def test_so_is_one_of_which_nothing_is_known_but_how_it_begins() -> None:
     said = refusal(**{"spark.elastic.taskmanager.numberOfTaskSlots": "4"})
-    assert "is an option of Flink's and no setting here, nothing takes its place" in said
+    assert "is a Flink option and not a setting here, nothing takes its place" in said
     assert not [key.name for key in KEYS if kebab(key.name).partition(".")[0] in _ROOTS]
 
 

@@ -1,14 +1,14 @@
-"""Queries of several kinds over the same JSON files, side by side, and a batch job now and then.
+"""Queries of several kinds over the same JSON files, side by side, and regular batch jobs.
 
 Every batch of a query is a line of OUTPUT/QUERY.jsonl with its number, the time and its rows; a batch that is
-done again is a line again. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
-While there is a file OUTPUT/ill-QUERY, its batches fail with what stands there. If there is a file
-OUTPUT/again-QUERY, the query is stopped and started again; then the file is gone. While it is stopped there
-is OUTPUT/stopped-QUERY. If there is a file OUTPUT/over-QUERY, two others are started on the query's
-checkpoint, each of which ends the one before. What goes wrong at that is a line of OUTPUT/again.jsonl, and it
-is done once more. A waiter that does not return is a line there, too.
-The address of its UI is in OUTPUT/ui. It ends when there is a file OUTPUT/_done and the queries have read all
-that came before it, or at once when there is a file OUTPUT/_stop.
+repeated adds another line. The query `copies` writes into Spark's own file sink instead, in the folder SINK.
+While the file OUTPUT/ill-QUERY exists, the query's batches fail with its text. If the file OUTPUT/again-QUERY
+exists, the query is stopped and started again, and the file is removed. While the query is stopped,
+OUTPUT/stopped-QUERY exists. If the file OUTPUT/over-QUERY exists, two more are started on the query's
+checkpoint, and each of them ends the one before. A failure of such an order is a line of OUTPUT/again.jsonl,
+and the order is tried again. A waiter that does not return is a line there, too.
+The address of the UI is in OUTPUT/ui. The application ends when the file OUTPUT/_done exists and the queries
+have read all input before it, or at once when the file OUTPUT/_stop exists.
 
 usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT SINK
 """
@@ -33,7 +33,7 @@ JOB_ROWS, JOB_KEYS = 26_000, 13
 
 
 def copies(rows: DataFrame) -> DataFrame:
-    """Keep no state, but shuffle; what is written is written once."""
+    """Keep no state, but shuffle; each row is written once."""
     return rows.repartition("key").select("value")
 
 
@@ -46,7 +46,7 @@ def firsts(rows: DataFrame) -> DataFrame:
 
 
 def pairs(rows: DataFrame) -> DataFrame:
-    """Join each third value with the one that is 120 larger, which comes two seconds later."""
+    """Join each third value with the one that is 120 larger, which arrives two seconds later."""
     timed = rows.withColumn("time", F.timestamp_seconds("second")).withWatermark("time", "60 seconds")
     later = timed.select(F.col("value").alias("one"), "time")
     earlier = timed.where("value % 3 = 0").select(
@@ -57,7 +57,7 @@ def pairs(rows: DataFrame) -> DataFrame:
 
 
 class Memory(StatefulProcessor):
-    """Keeps count and sum of a key, and each of its values modulo 5 with how often it came."""
+    """Keeps count and sum of a key, and the frequency of its values modulo 5."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._sums = handle.getValueState("sums", "n long, total long")
@@ -72,7 +72,7 @@ class Memory(StatefulProcessor):
             (before,) = self._often.getValue(digit) or (0,) if self._often.containsKey(digit) else (0,)
             self._often.updateValue(digit, (before + 1,))
         self._sums.update((n, total))
-        # What the map has must be what the sum has, or a part of the state is lost.
+        # The map must agree with the sum, or a part of the state is lost.
         counted = sum(times for _, (times,) in self._often.iterator())
         yield pd.DataFrame({"key": [key[0]], "n": [n], "total": [total if counted == n else -1]})
 
@@ -117,7 +117,7 @@ def writer(output: Path, name: str) -> Callable[[DataFrame, int], None]:
 
 
 def job(spark: SparkSession, output: Path) -> None:
-    """Count in two stages what is known beforehand."""
+    """Count in two stages; the result is known in advance."""
     counted = spark.range(0, JOB_ROWS, 1, 4).groupBy((F.col("id") % JOB_KEYS).alias("key")).count()
     try:
         right = {row["count"] for row in counted.collect()} == {JOB_ROWS // JOB_KEYS}
@@ -127,13 +127,13 @@ def job(spark: SparkSession, output: Path) -> None:
 
 
 def wait_for(query: StreamingQuery) -> None:
-    """Wait for the end of a query, whatever it ends with."""
+    """Wait for the end of a query, with or without an error."""
     with suppress(Exception):
         query.awaitTermination()
 
 
 class Running:
-    """The queries that run, by name."""
+    """The running queries, by name."""
 
     def __init__(self, spark: SparkSession, incoming: str, checkpoints: str, output: Path, sink: str) -> None:
         self._spark, self._incoming, self._checkpoints = spark, incoming, checkpoints
@@ -163,7 +163,7 @@ class Running:
         self._waiters[name].start()
 
     def obey(self) -> None:
-        """Stop and start queries as it is wanted, until the whole application is to stop."""
+        """Stop and start queries on request, until the whole application should stop."""
         while not (self._output / "_stop").exists():
             for wanted in (*self._output.glob("again-*"), *self._output.glob("over-*")):
                 try:
@@ -180,7 +180,7 @@ class Running:
         if order == "again":
             self._queries[name].stop()
             stopped.touch()
-        elif self._queries[name].name == name:  # else the first of the two has started before
+        elif self._queries[name].name == name:  # else the first of the two has already been started
             self.start(name, f"{name}-too")
         self.start(name)
         while self._replaced:
@@ -192,7 +192,7 @@ class Running:
         wanted.unlink()
 
     def end(self) -> None:
-        """Let all of them read what is there, and stop them."""
+        """Let all queries read their remaining input, and stop them."""
         with self._lock:
             for query in self._queries.values():
                 query.processAllAvailable()
@@ -200,7 +200,7 @@ class Running:
 
 
 def main(incoming: str, checkpoints: str, place: str, sink: str) -> None:
-    """Run the queries until the input is said to be complete."""
+    """Run the queries until the input is marked as complete."""
     output = Path(place)
     spark = SparkSession.builder.appName("side-by-side").getOrCreate()
     running = Running(spark, incoming, checkpoints, output, sink)
@@ -214,7 +214,7 @@ def main(incoming: str, checkpoints: str, place: str, sink: str) -> None:
             job(spark, output)
         except Exception:
             if not (output / "_stop").exists():
-                raise  # the driver has gone
+                raise  # the driver has ended
         obeying.join(PAUSE_S)
     if not obeying.is_alive():
         return

@@ -1,1 +1,1 @@
-"""Streaming programs: their operators, how chance makes them, how they are printed, run and compared."""
+"""Streaming programs: their operators, generation, printing, execution and comparison."""

@@ -1,4 +1,4 @@
-"""Compare what a stream has emitted without the plugin and with it, and in which micro-batch."""
+"""Compare the rows that a stream emitted without and with the plugin, and their micro-batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from integration.differential.streams.program import END, Stream, name
 
 
 def differences(program: Stream, plain: Results, elastic: Results) -> list[Difference]:
-    """Return the first difference: what comes later may follow from it."""
+    """Return only the first difference, as later ones may follow from it."""
     return list(_differences(program, plain, elastic))[:1]
 
 
@@ -37,7 +37,7 @@ def _differences(program: Stream, plain: Results, elastic: Results) -> Iterator[
 
 
 def _kind(was: Mapping[str, Any], now: Mapping[str, Any], is_exact: bool) -> str | None:
-    """Name what differs in a step: how many rows or which, in which micro-batch, or the watermark."""
+    """Return the kind of a step's difference: the rows, their micro-batch, or the watermark."""
     if was["count"] != now["count"] or (is_exact and was["rows"] != now["rows"]):
         return "rows"
     batches = [

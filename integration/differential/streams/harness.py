@@ -1,4 +1,4 @@
-"""Run a streaming query step by step; a failing program carries this text in its script."""
+"""Run a streaming query step by step; the script of a failing program includes this file's text."""
 
 import contextlib
 import json
@@ -15,16 +15,16 @@ from pyspark.sql import functions as F
 
 from integration.differential.harness import COUNTS, digest, said
 
-#: Rows of one file: (key, event time in s). Each row of a run has a number of its own besides.
+#: Rows of one file: (key, event time in s). In addition, each row of a run has a unique number.
 Rows = list[tuple[int, int]]
-#: So long (s) it may take until an order is on its way (if not, it waits for a micro-batch), and has come.
+#: Timeouts (s): until an order is on its way (else it waits for a micro-batch), and until it is done.
 BEGIN_S, END_S = 2.0, 60.0
 
 
 class Run:
-    """A query over inputs whose files come step by step: each micro-batch reads one file of each input.
+    """A query over inputs that get files step by step: each micro-batch reads one file of each input.
 
-    Moves, failures and savepoints are the plugin's alone: without it the same steps are the oracle.
+    Moves, failures and savepoints happen only with the plugin; the same steps without it are the oracle.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class Run:
             self.query = writer.foreachBatch(self.sink).start()
 
     def frame(self, inputs: list[DataFrame]) -> DataFrame:
-        """Return what is made of the inputs."""
+        """Return the frame built from the inputs."""
         return self.made(*(one.select("k", F.timestamp_seconds("s").alias("t"), "v") for one in inputs))
 
     def sink(self, frame: DataFrame, batch: int) -> None:
-        """Keep what a micro-batch emits."""
+        """Keep the rows that a micro-batch emits."""
         while self.within:
             self.within.pop()()
         rows = sorted(repr(tuple(row)) for row in frame.collect())
@@ -84,10 +84,10 @@ class Run:
         self.seen[batch] = rows
 
     def step(self, *waves: list[Rows]) -> dict[str, Any]:
-        """Put files into the inputs, all at once, and say what comes of them: a wave has one of each input.
+        """Add files to the inputs, all at once, and return the result; a wave has one file for each input.
 
-        A micro-batch that had rows or has emitted some is [whether it had rows, the watermark, the number of
-        rows emitted, their name].
+        A micro-batch that had or emitted rows is [whether it had rows, the watermark, the number of emitted
+        rows, their hash].
         """
         with self.between_batches():
             for wave in waves:
@@ -121,7 +121,7 @@ class Run:
         return {"count": len(texts), "rows": digest(sorted(texts)), "batches": found, "some": texts[:6]}
 
     def in_files(self) -> list[str]:
-        """Return the rows that Spark's file sink has written since this was asked last, and lost ones."""
+        """Return the rows that Spark's file sink has written, and those it lost, since the last call."""
         if not os.path.isdir(f"{self.out}/_spark_metadata"):
             return []
         frame = self.spark.read.schema("k LONG, t TIMESTAMP, v LONG").json(self.out)
@@ -132,7 +132,7 @@ class Run:
 
     @contextlib.contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Keep Spark from looking at the inputs: what comes meanwhile, comes at the same time."""
+        """Keep Spark from listing the inputs, so that it sees files added meanwhile at the same time."""
         if self.query is None or self.ends:
             yield
             return
@@ -144,7 +144,7 @@ class Run:
             lock.unlock()
 
     def put(self, inbox: str, rows: Rows) -> None:
-        """Add a file, which comes after all that are there."""
+        """Add a file that sorts after all existing ones."""
         numbered = enumerate(rows, self.rows)
         text = "".join(json.dumps({"k": k, "s": s, "v": v}) + "\n" for v, (k, s) in numbered)
         self.rows += len(rows)
@@ -156,7 +156,7 @@ class Run:
         os.rename(hidden, path)
 
     def end(self) -> dict[str, Any]:
-        """Compare all that was emitted with what a batch job makes of the same files."""
+        """Compare all emitted rows with the result of a batch job on the same files."""
         self.query.stop()
         reader = self.spark.read.schema("k LONG, s LONG, v LONG")
         batch = said(self.frame([reader.json(inbox) for inbox in self.inboxes]).collect())
@@ -171,7 +171,7 @@ class Run:
             self.start()
 
     def savepoint(self) -> None:
-        """Stop the query and start it from a savepoint that was taken before."""
+        """Take a savepoint, stop the query and start it from the savepoint."""
         if self.is_ours():
             self.asked("PUT", "/savepoints", {})
             taken = self.until(lambda: self.asked("GET", "/savepoints")["savepoints"], END_S)
@@ -181,11 +181,11 @@ class Run:
         self.restart()
 
     def fail(self) -> None:
-        """Let the sink fail once, with the next micro-batch, which is tried again."""
+        """Let the sink fail once, in the next micro-batch, which is then retried."""
         self.fails = self.is_ours() and self.into == "foreachBatch"
 
     def move(self, partitions: int) -> None:
-        """Let the state of the query, which is idle, move to so many partitions."""
+        """Move the state of the query, which is idle, to this number of partitions."""
         if self.is_ours():
             self.bound(partitions)
             moved = self.until(
@@ -194,7 +194,7 @@ class Run:
             COUNTS["moves" if moved else "moves that came later"] += 1
 
     def move_within(self, partitions: int) -> None:
-        """Order that in the next micro-batch, so that it comes behind that; with a file sink at once."""
+        """Order a move during the next micro-batch, to be carried out after it; with a file sink, at once."""
 
         def order() -> None:
             self.bound(partitions)
@@ -207,7 +207,7 @@ class Run:
             self.within.append(order)
 
     def lose(self) -> None:
-        """Kill one of the executors, if they are processes; the cluster starts another one."""
+        """Kill one of the executors if they are processes; the cluster starts another one."""
         if not self.is_ours():
             return
         for process in psutil.process_iter(["cmdline"]):
@@ -218,14 +218,14 @@ class Run:
                 return
 
     def lose_within(self) -> None:
-        """Lose an executor in the next micro-batch; with a file sink at once."""
+        """Kill an executor during the next micro-batch; with a file sink, at once."""
         if self.into == "files":
             self.lose()
         elif self.is_ours():
             self.within.append(self.lose)
 
     def is_ours(self) -> bool:
-        """Tell whether the plugin is there, and a query that goes on."""
+        """Return whether the plugin is present and the query is active."""
         return bool(self.elastic and self.query and self.query.isActive)
 
     def bound(self, partitions: int) -> None:
@@ -233,7 +233,7 @@ class Run:
         self.asked("PUT", "/resource-requirements", {"shuffle": {"parallelism": bounds}})
 
     def asked(self, method: str, path: str, body: object = None) -> Any:
-        """Return what the plugin's REST API answers about the query."""
+        """Return the answer of the plugin's REST API about the query."""
         url = f"{self.spark.sparkContext.uiWebUrl}/elastic/api/v1/queries/{self.query.id}{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
@@ -241,12 +241,12 @@ class Run:
             return json.load(answer)
 
     def shows(self, partitions: int, *members: str) -> bool:
-        """Tell whether one of these members of what the API shows of the query is a number of partitions."""
+        """Return whether one of these fields of the query in the API equals a number of partitions."""
         shown = self.asked("GET", "")
         return any(shown[member] == partitions for member in members)
 
     def until(self, look: Callable[[], Any], seconds: float) -> Any:
-        """Return the first true value of `look`, or its last one after so long."""
+        """Return the first true value of `look`, or its last one after this time."""
         end = time.monotonic() + seconds
         while not (found := look()) and time.monotonic() < end:
             time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Operators of streams: each takes frames with a key, an event time and a number, and gives one of these."""
+"""Stream operators: each takes frames with a key, an event time and a number, and returns such a frame."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ALL = ("append", "update", "complete")
 class Operator(Kind):
     """A kind of step in a stream.
 
-    `modes` are those of the output that it is for. `stateful`: it has state; `timed`: it needs inputs with a
-    watermark, but in the mode complete; `drops_time`: behind it there is none; `first`: nothing before it has
-    state; `last`: it is the last step. `unbatched`: no batch job has it.
+    `modes` are the output modes that it supports. `stateful`: it has state. `timed`: its inputs need a
+    watermark, except in the mode complete. `drops_time`: its result has none. `first`: nothing before it may
+    have state. `last`: it is the last step. `unbatched`: no batch job is equivalent.
     """
 
     size: Any = lambda *_, **__: Size(0)
@@ -105,7 +105,7 @@ AGGREGATES = [
     ),
 ]
 STATEFUL = [
-    # Which of two rows of one micro-batch is kept is up to chance, so nothing else of it is shown.
+    # Spark may keep either of two rows of one micro-batch, so no other column is shown.
     _kind(
         "duplicates dropped",
         "{0}.dropDuplicates(['k', 't']).withColumn('v', F.lit(1).cast('long'))",
@@ -155,7 +155,7 @@ TOGETHER = [
     ),
 ]
 WITH_ITSELF = [
-    # All that is before it is run twice.
+    # Everything before it runs twice.
     _kind("union with itself", "{0}.union({0}.withColumn('v', F.expr('v + 1')))", first=True),
     _kind(
         "join with itself",
@@ -215,7 +215,7 @@ spark.conf.set('spark.sql.streaming.stateStore.checkpointFormatVersion', '2')
 
 
 def _of_a_key(name: str, call: str, before: str, mode: str) -> Operator:
-    """Return a kind that runs code of the user's over the rows and the state of each key."""
+    """Return a kind that runs user code over the rows and the state of each key."""
     return _kind(
         name,
         "{0}.groupBy('k')." + call + ".selectExpr('k', 'CAST(NULL AS TIMESTAMP) AS t', 'v')",
@@ -246,7 +246,7 @@ LAST = [
         )
         for mode in ("append", "update")
     ),
-    # Which rows those are is up to chance.
+    # Spark may choose any of the rows.
     _kind(
         "limit",
         "{0}.limit({n})",

@@ -1,4 +1,4 @@
-"""A streaming program, as plain values and as text: a query, and what happens while it runs."""
+"""A streaming program, as plain values and as text: a query, and the events while it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LETTERS = "abc"
 
 @frozen
 class Moment:
-    """Something that happens to the query: a method of the harness's `Run`, and its arguments."""
+    """An event in the life of the query: a method of the harness's `Run`, and its arguments."""
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -23,7 +23,7 @@ class Moment:
 
 @frozen
 class Stream:
-    """A query over some inputs, its output mode, trigger and sink, and what happens one after another."""
+    """A query over some inputs, its output mode, trigger and sink, and the events, in order."""
 
     chain: Chain
     inputs: int
@@ -35,30 +35,30 @@ class Stream:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is made of: names of kinds and of what happens, mode, trigger and sink."""
+        """Its parts: names of kinds and events, mode, trigger and sink."""
         kinds = {kind.name for kind in self.chain.kinds}
         happens = {moment.name for moment in self.moments}
         return frozenset(kinds | happens | {self.mode, self.trigger, self.into})
 
     @property
     def is_exact(self) -> bool:
-        """Whether Spark promises which rows are emitted, and not only how many."""
+        """Whether Spark guarantees which rows are emitted, not only their number."""
         return self.chain.promise >= Promise.ROWS
 
     @property
     def has_batch_job(self) -> bool:
-        """Whether a batch job may have the same rows in the end."""
+        """Whether a batch job can return the same rows in the end."""
         unbatched = any(getattr(kind, "unbatched", False) for kind in self.chain.kinds)
         return self.is_exact and self.mode != "update" and not unbatched
 
 
-#: What all of them have, or shrink to.
+#: The parts that all programs have or shrink to.
 SIMPLE = frozenset({"input", "step", "append", "processingTime", "foreachBatch"})
 END = "end"
 
 
 def body(program: Stream) -> str:
-    """Return the text that needs a session and what the harness has."""
+    """Return the text, which needs a session and the names of the harness."""
     lines = [f"spark.conf.set({key!r}, {value!r})" for key, value in program.settings]
     lines.append(f"def made({', '.join(LETTERS[: program.inputs])}):")
     own: list[str] = []
@@ -78,5 +78,5 @@ def body(program: Stream) -> str:
 
 
 def name(number: int) -> str:
-    """Name what comes of a step."""
+    """Return the name of a step's result."""
     return f"{number} step"

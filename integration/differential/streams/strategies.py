@@ -1,4 +1,4 @@
-"""How Hypothesis makes streams: what comes first in a list is what a failing program shrinks to."""
+"""Hypothesis strategies for streams; a failing program shrinks toward the first element of each list."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from integration.differential.streams.operators import (
 )
 from integration.differential.streams.program import LETTERS, Moment, Stream
 
-#: So many partitions state may move to: the slots suffice for all of them.
+#: The partition counts to which state may move; the slots suffice for all of them.
 PARTITIONS = (3, 1, 2, 4)
-#: Between two steps the event time of most rows goes on by so much (s).
+#: The progress (s) of most rows' event time from one step to the next.
 _PACE = 20
 _STATE = "spark.sql.streaming.stateStore"
 _SHUFFLE = Setting("spark.sql.shuffle.partitions", st.sampled_from(["3", "1", "5"]))
@@ -46,7 +46,7 @@ SETTINGS = [
 
 @frozen
 class _Frame:
-    """What is made so far: its steps, and whether its time has a watermark; how many of them have state."""
+    """A frame under construction: its steps, whether its time has a watermark, number of stateful steps."""
 
     steps: tuple[Step, ...]
     timed: bool
@@ -54,7 +54,7 @@ class _Frame:
     has_ended: bool = False
 
     def takes(self, kind: Operator, mode: str, others: tuple[_Frame, ...] = ()) -> bool:
-        """Tell whether Spark lets a step of a kind come next."""
+        """Return whether Spark allows a step of this kind next."""
         state = self.stateful + sum(other.stateful for other in others)
         return (
             mode in kind.modes
@@ -62,7 +62,7 @@ class _Frame:
             and (
                 not kind.timed or mode == "complete" or (self.timed and all(other.timed for other in others))
             )
-            # Those with state follow one another in the mode append alone, by a time with a watermark.
+            # Stateful steps may follow one another only in append mode, on a time with a watermark.
             and (not kind.stateful or state == 0 or (mode == "append" and self.timed))
             and not (kind.first and state > 0)
         )
@@ -87,7 +87,7 @@ def _input(draw: st.DrawFn, number: int, timed: bool) -> _Frame:
     return frame.then(_step(draw, WATERMARK)) if timed else frame
 
 
-#: What comes behind the inputs.
+#: The steps after the inputs.
 _WANTED = [
     [],
     [AGGREGATES],
@@ -105,7 +105,7 @@ _WANTED = [
 
 @st.composite
 def _chains(draw: st.DrawFn, inputs: int, mode: str) -> Chain:
-    # Most programs are about watermarks.
+    # Most programs test watermarks.
     timed = draw(st.sampled_from([True, True, True, False]))
     frame = _input(draw, 0, timed)
     for number in range(1, inputs):
@@ -124,7 +124,7 @@ def _chains(draw: st.DrawFn, inputs: int, mode: str) -> Chain:
 
 @frozen
 class _Clock:
-    """The event time of an input: by how much (s) it is ahead, and how often it brings nothing."""
+    """The event time of an input: how far (s) it is ahead, and whether it is sometimes idle."""
 
     ahead: int
     idle: bool
@@ -134,7 +134,7 @@ _CLOCKS = st.builds(_Clock, st.sampled_from([0, 15, 1000]), st.booleans())
 
 
 def _files(draw: st.DrawFn, clock: _Clock, step: int) -> Rows:
-    """Return the rows of a file, of which some come late; none is no file."""
+    """Return the rows of a file, some of them late; no rows mean no file."""
     if clock.idle and step > 0 and draw(st.sampled_from([True, True, False])):
         return []
     late = draw(st.sampled_from([0, 0, 0, 0, 40, 100]))
@@ -147,7 +147,7 @@ _BETWEEN = ["", "move", "move_within", "fail", "restart", "move", "move_within",
 
 
 def _between(draw: st.DrawFn, lost: bool) -> list[Moment]:
-    """Return what happens between two steps."""
+    """Return the events between two steps."""
     name = draw(st.sampled_from([*_BETWEEN, *["lose", "lose_within"] * (4 if lost else 0)]))
     if not name:
         return []
@@ -156,12 +156,12 @@ def _between(draw: st.DrawFn, lost: bool) -> list[Moment]:
 
 @st.composite
 def streams(draw: st.DrawFn, *, lost: bool = False) -> Stream:
-    """Give programs that take some seconds; `lost`: executors may be."""
+    """Return programs that take some seconds; `lost`: they may lose executors."""
     inputs = draw(st.sampled_from([1, 2, 2, 3]))
     mode = draw(st.sampled_from(["append", "append", "append", "update", "complete"]))
     chain = draw(_chains(inputs, mode))
     trigger = draw(st.sampled_from(["processingTime"] * 7 + ["availableNow"]))
-    # Spark's own file sink insists on batch ids in their order, and takes no other mode.
+    # Spark's own file sink requires consecutive batch ids, and supports only append mode.
     into = draw(st.sampled_from(["foreachBatch"] * 4 + ["files"])) if mode == "append" else "foreachBatch"
     clocks = [draw(_CLOCKS) for _ in range(inputs)]
     moments: list[Moment] = []

@@ -1,7 +1,7 @@
-"""What the policy can order of the driver, one class per kind of action.
+"""The actions that the policy can order from the driver, one class per kind.
 
-An action is an order with an id of its own and the id of the event that caused it. Orders are idempotent:
-the receiver knows them by their id, and answers each with ``ActionDone`` or ``ActionFailed``.
+An action is an order with its own id and the id of the event that caused it. Orders are idempotent: the
+receiver recognizes them by their id, and answers each with ``ActionDone`` or ``ActionFailed``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DecisionKind = Literal[
 
 @frozen(kw_only=True)
 class Decision:
-    """A decision with all that led to it: history, UI, logs and ``explain`` show this and nothing else.
+    """A decision and everything that led to it.
 
-    `name` is what the `query` is called, None: it has no name. `reason` is a code of the catalogue and
-    `message` its sentence. `numbers` is what was compared,
-    `alternatives` what else was looked at, `until` the time (epoch ms) up to which the decision holds by
-    itself, None if only an event can end it.
+    History, UI, logs and ``explain`` show this and nothing else. `name` is the name of the `query`, None if
+    it has none. `reason` is a code of the catalogue and `message` its sentence. `numbers` holds the values
+    that were compared, and `alternatives` the other options that were considered. `until` is the time (epoch
+    ms) until which the decision holds on its own, None if only an event can end it.
     """
 
     number: int
@@ -61,11 +61,11 @@ class Action:
 class Configure(Action):
     """Tell the shim its limits; the first answer to a snapshot.
 
-    `decision_wait_ms` is how long the planning of a batch stage waits for its answer, 0: nothing is asked.
-    `warm_up_ms` is how long a rescale waits at most for the warm-up of executors that join, 0: there is none.
-    `restarts` says that failures are to be asked about: without it a query ends with the first.
-    `batch_stages` says that somebody goes by what is told of these. `mode` says in the log's words how the
-    application is scaled.
+    `decision_wait_ms` is the time for which the planning of a batch stage waits for its answer; 0 if the shim
+    should not ask. `warm_up_ms` is the longest time that a rescale waits for the warm-up of executors that
+    join; 0 for no warm-up. `restarts` makes the shim ask after each failure; without it a query ends with its
+    first failure. `batch_stages` says that a policy uses the reports about batch stages. `mode` describes, in
+    the wording of the log, how the application is scaled.
     """
 
     warm_up_ms: int
@@ -85,30 +85,30 @@ class TurnOff(Action):
 
 @frozen(kw_only=True)
 class AboutQuery(Action):
-    """Is about a query, whichever run it is in; its outcome names it."""
+    """An order about a query, whichever run it is in; the outcome names the query."""
 
     query: str
 
 
 @frozen(kw_only=True)
 class QueryOrder(AboutQuery):
-    """Is for one run of a query: one that comes late, when there is another run, is refused."""
+    """An order for one run of a query; it is refused if it arrives during another run."""
 
     run: str
 
 
 def ordered_for(order: Action) -> str | None:
-    """Return the query that an order is about, as its outcome names it; None: it is about executors."""
+    """Return the query that an order is about, as its outcome names it; None for an order about executors."""
     return order.query if isinstance(order, AboutQuery) else None
 
 
 @frozen(kw_only=True)
 class StartQuery(QueryOrder):
-    """Let a query run that waits for an answer, at its start or after a failure.
+    """Start a query that waits for an answer, initially or after a failure.
 
-    `partitions` None leaves the count as it is; with another one than its checkpoint has, the state is moved
-    first. `rescalable` makes a new checkpoint one that can be re-partitioned later. `stages` says that what
-    its micro-batches run is asked about as other batch stages are.
+    `partitions` None leaves the count as it is. A count other than the checkpoint's moves the state first.
+    `rescalable` gives a new checkpoint a form that can be re-partitioned later. `stages` says that the shim
+    asks about the stages of its micro-batches as it does for other batch stages.
     """
 
     partitions: int | None = None
@@ -118,7 +118,7 @@ class StartQuery(QueryOrder):
 
 @frozen(kw_only=True)
 class HoldQuery(QueryOrder):
-    """Let a query wait on for its answer, and its status show `message`; `rescalable` as for a start."""
+    """Keep a query waiting for its answer, with `message` as its status; `rescalable` as for a start."""
 
     message: str
     rescalable: bool = False
@@ -126,23 +126,23 @@ class HoldQuery(QueryOrder):
 
 @frozen(kw_only=True)
 class FailQuery(QueryOrder):
-    """End a query that waits for an answer; `message` None: with the exception that it has failed with."""
+    """End a query that waits for an answer; with `message` None it ends with the exception of its failure."""
 
     message: str | None = None
 
 
 @frozen(kw_only=True)
 class CancelQuery(QueryOrder):
-    """Stop a query for good, as its application would."""
+    """Stop a query permanently, as its application would."""
 
 
 @frozen(kw_only=True)
 class TakeSavepoint(QueryOrder):
-    """Copy what a query has committed by its next boundary into a new folder under `target`.
+    """Copy everything that a query has committed by its next boundary into a new folder under `target`.
 
-    With `stop` it ends there once the copy is complete, else it runs meanwhile. The copy may not leave the
-    folder `within`, whatever links there are. When it is complete the oldest savepoints of the query in
-    `target` are removed until `keep` are left; 0: none is.
+    With `stop` the query ends there once the copy is complete; otherwise it keeps running meanwhile. The copy
+    may not leave the folder `within`, whatever links exist. Once it is complete, the oldest savepoints of the
+    query in `target` are removed until `keep` are left; 0 removes none.
     """
 
     target: str
@@ -153,10 +153,10 @@ class TakeSavepoint(QueryOrder):
 
 @frozen(kw_only=True)
 class Rescale(QueryOrder):
-    """Give a running query another count: in place, or at its next boundary with its state.
+    """Give a running query another count: in place, or at its next boundary together with its state.
 
-    It takes the place of one that was ordered before and has not been carried out; to the present count it
-    calls that off.
+    It replaces an earlier rescale that has not been carried out yet. A rescale to the present count calls
+    that earlier one off.
     """
 
     partitions: int
@@ -164,9 +164,10 @@ class Rescale(QueryOrder):
 
 @frozen(kw_only=True)
 class SourceBounds:
-    """The fewest and the most tasks that read a source in a micro-batch.
+    """The minimum and maximum number of tasks that read a source in a micro-batch.
 
-    Up to `wanted` there are as many as there is enough to read for: 0 wants none beyond what Spark makes.
+    `wanted` raises the minimum as far as there is enough data to read; 0 asks for no more tasks than Spark
+    creates.
     """
 
     least: int
@@ -183,16 +184,16 @@ class BoundSources(QueryOrder):
 
 @frozen(kw_only=True)
 class SourceLimit:
-    """The most rows of a source that one micro-batch reads, 0: all that there are."""
+    """The maximum number of rows that one micro-batch reads from a source; 0 for no limit."""
 
     rows: int
 
 
 @frozen(kw_only=True)
 class LimitRows(QueryOrder):
-    """Limit what micro-batches read of the sources of a query, in their order, from its next one on.
+    """Limit the rows that micro-batches read from a query's sources, in their order, from the next one on.
 
-    Without `sources` nothing is limited. A source that its user has set a limit for keeps that.
+    Without `sources` nothing is limited. A source keeps a limit that its user has set.
     """
 
     sources: tuple[SourceLimit, ...]
@@ -200,10 +201,10 @@ class LimitRows(QueryOrder):
 
 @frozen(kw_only=True)
 class KeepText(AboutQuery):
-    """Keep a text beside the checkpoint of a query, whichever run it is in; None: remove what is kept.
+    """Keep a text beside the checkpoint of a query, whichever run it is in; None removes the kept text.
 
-    There is one of each `name`; the shim alone reads that of the `store`. Of several the last one
-    counts, whatever their outcomes' order.
+    There is one text per `name`; only the shim reads the one named `store`. Of several orders the last one
+    counts, whatever the order of their outcomes.
     """
 
     name: Literal["bounds", "batches", "store"]
@@ -219,21 +220,21 @@ class RequestExecutors(Action):
 
 @frozen(kw_only=True)
 class KillExecutors(Action):
-    """End executors at once."""
+    """End executors immediately."""
 
     executors: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class DecommissionExecutors(Action):
-    """Let executors finish what they run and move away what they hold."""
+    """Let executors finish their tasks and migrate their data."""
 
     executors: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class SetTimer(Action):
-    """Wake the scheduler up at `at` (epoch ms) by a ``TimerFired`` event that names the same `query`."""
+    """Wake the scheduler at `at` (epoch ms) with a ``TimerFired`` event that names the same `query`."""
 
     timer: str
     at: int
@@ -242,7 +243,7 @@ class SetTimer(Action):
 
 @frozen(kw_only=True)
 class CancelTimer(Action):
-    """Forget a timer."""
+    """Cancel a timer."""
 
     timer: str
 

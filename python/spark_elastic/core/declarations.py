@@ -1,10 +1,10 @@
-"""Who has declared which bounds for which query, and how it shares slots.
+"""The bounds that are declared for each query, their origin, and how queries share slots.
 
-Bounds come from the application's settings, from the policy file and from requests, in this order: what
-was said later counts. A change of the file that says something else about a query takes the place of an
-earlier request; so does one that was made while the request was only kept beside the checkpoint (`kept.py`).
-What cannot be applied to a query is left out, and said; the bounds before it stay. How a query shares slots
-is not asked for by requests: Flink's form of a request has no place for it.
+Bounds come from the application's settings, from the policy file and from requests, in this order; later ones
+take precedence. A change of the file that alters what it says about a query replaces an earlier request. So
+does a change that was made while the request was only kept beside the checkpoint (`kept.py`). Declarations
+that cannot be applied to a query are left out and reported; the previous bounds stay in force. Requests
+cannot say how a query shares slots: Flink's form of a request has no field for it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
 # Adaptive mode: a query keeps within the bounds that were declared for it.
-# Who declares nothing gets Flink's defaults: from 1 up to what the query was configured with.
+# Without a declaration it gets Flink's defaults: from 1 up to the parallelism that it was configured with.
 
 
 def max_parallelism(facts: QueryFacts, settings: CoreSettings) -> Mapping[str, int]:
-    """Return the vertices of a query, each with the most that its upper bound can be."""
+    """Return the vertices of a query, each with the maximum of its upper bound."""
     sources = map(source_vertex, range(len(facts.sources)))
     return dict.fromkeys((SHUFFLE, *sources), settings.max_parallelism)
 
@@ -57,11 +57,11 @@ def adaptive_requirements(
     bounds: Mapping[str, Bounds] | None,
     wanted: WantedSharing = NOTHING_WANTED,
 ) -> Requirements:
-    """Let a query have what was declared for it, or the defaults; never more than its max parallelism.
+    """Return the declared bounds of a query, or the defaults, never above its max parallelism.
 
-    `bounds` is by vertex id, as `bounds.declared` gives them, None if nothing was declared; `wanted` is how
-    it shares slots. A source without an upper bound of its own demands no slots: it is read with those that
-    the shuffle has.
+    `bounds` is by vertex id, as `bounds.declared` returns it, None if nothing was declared; `wanted` is how
+    the query shares slots. A source without an upper bound of its own demands no slots: it is read with the
+    slots of the shuffle.
     """
     declared = (bounds or {}).get(SHUFFLE)
     wide, bound_by = (
@@ -72,12 +72,12 @@ def adaptive_requirements(
         bound_by = "spark.elastic.maxParallelism"
 
     open_ = Bounds(upper=maximum)
-    # Who declares no more than the widest bounds declares none. A policy that measures declares some for all.
+    # Declaring only the widest bounds counts as declaring none. A policy that measures declares some for all.
     bounded = settings.measures or any(declared != open_ for declared in (bounds or {}).values())
     shares = sharing(facts.query, wanted, bounded=bounded)
 
     def vertex(id: str, bounds: Bounds) -> Vertex:
-        # A user's own count can be above the maximum, and so can bounds from before that was lowered.
+        # A user's own count can exceed the maximum. So can bounds that date from before it was lowered.
         within = bounds.at_most(maximum)
         demands = id == SHUFFLE or within.upper < maximum
         group = shares.group_of(id)
@@ -90,7 +90,7 @@ def adaptive_requirements(
 
 
 def _defaults(facts: QueryFacts, settings: CoreSettings) -> tuple[Bounds, str]:
-    """Return the bounds of a vertex for which nothing was declared, and what the upper one comes from."""
+    """Return the bounds of a vertex without a declaration, and the origin of the upper bound."""
     explicit = facts.explicit_partitions
     if explicit is None or settings.explicit_parallelism == "ignore":
         return Bounds(upper=settings.max_parallelism), "spark.elastic.maxParallelism"
@@ -103,8 +103,8 @@ def _defaults(facts: QueryFacts, settings: CoreSettings) -> tuple[Bounds, str]:
 def wanted_by_file(facts: QueryFacts, file: PolicyFileChanged) -> Mapping[str, WantedBounds]:
     """Return what a policy file says about a query: under its name, else by the defaults of the file.
 
-    A vertex of which the file says nothing is not there. One that the query does not have is: `declare_some`
-    refuses it.
+    Vertices that the file does not mention are absent. Vertices that the query does not have are present:
+    `declare_some` refuses them.
     """
     unnamed = {} if file.defaults is None else {SHUFFLE: file.defaults}
     return {**unnamed, **merged(facts.name, file.bounds)}
@@ -115,13 +115,13 @@ def sharing_by_file(facts: QueryFacts, file: PolicyFileChanged) -> WantedSharing
     return sharing_by_name(facts.name, file.sharing).over(file.default_sharing)
 
 
-# Reactive mode: a query uses all the slots that are there, up to its maximum.
-# How many there are is decided by whoever adds and removes workers; this mode asks for none. All queries are
-# in one slot-sharing group: Spark's own scheduler shares the slots out between their tasks.
+# Reactive mode: a query uses all available slots, up to its maximum.
+# Their number depends on the workers that are added and removed; this mode requests none. All queries are in
+# one slot-sharing group: Spark's own scheduler shares the slots out between their tasks.
 
 
 def reactive_requirements(facts: QueryFacts, settings: CoreSettings) -> Requirements:
-    """Let a query have 1 to its maximum, lowered to the user's own count where that is an upper bound."""
+    """Return bounds from 1 to the maximum, or to the user's own count where that is a lower upper bound."""
     upper = settings.max_parallelism
     bound_by = "spark.elastic.maxParallelism"
     explicit = facts.explicit_partitions
@@ -134,9 +134,9 @@ def reactive_requirements(facts: QueryFacts, settings: CoreSettings) -> Requirem
 
 @define
 class Declarations:
-    """What is declared for the queries of one application: bounds, how they share slots, settings.
+    """Everything declared for the queries of one application: bounds, slot sharing, settings.
 
-    In reactive mode there are no bounds.
+    Reactive mode has no bounds.
     """
 
     settings: CoreSettings
@@ -145,13 +145,13 @@ class Declarations:
 
     @property
     def file(self) -> PolicyFileChanged | None:
-        """The policy file that is in force."""
+        """The policy file in force."""
         return self._file
 
     def file_changed(self, event: PolicyFileChanged, queries: Mapping[str, QueryFacts]) -> list[str]:
-        """Take over the policy file; `queries` are those that are known, by id.
+        """Take over the policy file; `queries` are the known ones, by id.
 
-        Return those whose requests no longer count by that.
+        Return those whose requests no longer count because of it.
         """
         self._file = event
         outdated = [
@@ -164,7 +164,7 @@ class Declarations:
         return outdated
 
     def requested(self, asked: RequirementsRequested, facts: QueryFacts | None) -> Requested:
-        """Take over what somebody asked for; it has been checked. `facts` None: the query is not known."""
+        """Take over a request, which has been checked already; `facts` is None for an unknown query."""
         wanted = {
             vertex: Bounds(lower=lower, upper=upper, target=asked.targets.get(vertex))
             for vertex, (lower, upper) in asked.bounds.items()
@@ -174,13 +174,14 @@ class Declarations:
         return requested
 
     def request_of(self, query: str) -> Requested | None:
-        """Return what somebody has asked for, None if nothing counts."""
+        """Return the bounds that were requested, None if no request counts."""
         return self._requested.get(query)
 
     def recall(self, facts: QueryFacts) -> tuple[Requested, bool] | None:
-        """Take over what is kept beside the checkpoint, unless something was asked for since.
+        """Take over the bounds kept beside the checkpoint, unless others were requested since.
 
-        Return it, and whether it counts; None: nothing is kept, or it is known. Raises Unusable.
+        Return them and whether they count, or None if nothing is kept or the request is known already. Raises
+        UnusableText.
         """
         if facts.kept_bounds is None or facts.query in self._requested:
             return None
@@ -193,17 +194,17 @@ class Declarations:
     def settings_of(
         self, facts: QueryFacts, running: CoreSettings | None = None
     ) -> tuple[CoreSettings | None, tuple[str, ...]]:
-        """Give the settings of a query, None if they are the application's, and what was wrong with them."""
+        """Return the settings of a query, None if they are the application's, and the problems with them."""
         return settings_of(facts.name, self.settings, self._file, running)
 
     def forget(self, query: str) -> None:
-        """Let go of what was asked for."""
+        """Forget the request for a query."""
         self._requested.pop(query, None)
 
     def requirements(
         self, facts: QueryFacts, own: CoreSettings | None = None
     ) -> tuple[Requirements, tuple[str, ...]]:
-        """Give what a query may have, and what was wrong with its bounds in the file.
+        """Return what a query may have, and the problems with its bounds in the file.
 
         `own` are the settings of the query, None if it has those of the application.
         """
@@ -227,7 +228,7 @@ class Declarations:
         return adaptive_requirements(facts, settings, bounds, sharing), tuple(problems)
 
     def _sharing(self, facts: QueryFacts, settings: CoreSettings) -> tuple[WantedSharing, list[str]]:
-        """Give what counts of settings and file, and which vertices are named there that the query lacks."""
+        """Return the sharing by settings and file, and the vertices named there that the query lacks."""
         wanted = sharing_by_name(facts.name, self.settings.sharing)
         if self._file is not None:
             wanted = sharing_by_file(facts, self._file).over(wanted)
@@ -245,17 +246,17 @@ class Declarations:
         return wanted_by_file(facts, self._file)
 
 
-# Has bounds that somebody asked for kept beside the checkpoints of queries, and takes them up.
+# Keeps requested bounds beside the checkpoints of queries, and recalls them.
 
 
 def keep_bounds(record: QueryRecord, requested: Requested | None, turn: Turn) -> None:
-    """Order that these bounds outlive the driver, None: that none do; who only advises keeps nothing."""
+    """Order that these bounds outlive the driver, None that none do; with advice only, nothing is kept."""
     if not turn.settings.advise_only:
         keep_text(record, "bounds", None if requested is None else write(requested), turn)
 
 
 def recall_bounds(facts: ev.QueryFacts, declarations: Declarations, turn: Turn) -> bool:
-    """Take up the bounds that are kept beside a query's checkpoint; return whether they are outdated."""
+    """Take over the bounds kept beside a query's checkpoint; return whether they are outdated."""
     try:
         recalled = declarations.recall(facts)
     except UnusableText as error:
@@ -272,7 +273,7 @@ def recall_bounds(facts: ev.QueryFacts, declarations: Declarations, turn: Turn) 
 def keep_again(
     live: Iterable[QueryRecord], shown: Mapping[str, ev.QueryInfo], declarations: Declarations, turn: Turn
 ) -> None:
-    """Order again that bounds are kept which a snapshot does not show: the first order may be lost."""
+    """Repeat the order to keep bounds that a snapshot does not show: the first order may be lost."""
     for record in live:
         requested = declarations.request_of(record.facts.query)
         info = shown.get(record.facts.query)

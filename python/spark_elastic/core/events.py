@@ -1,8 +1,8 @@
-"""What the policy is told, one class per kind of fact; `task_events.py` and `batch_events.py` have more.
+"""The facts that the policy receives, one class per kind.
 
-An event is a fact of the past: it says what happened, not what to do about it. Each carries the id under
-which the sender counted it and the time at which it happened. The outcome of an action comes back as an
-event like any other. All times are epoch milliseconds, all names that end in ``_ms`` are durations in ms.
+An event is a fact of the past: it reports what happened, not what to do about it. Each carries the id under
+which the sender counted it and the time at which it happened. The outcome of an action comes back as an event
+like any other. All times are epoch milliseconds; all names that end in ``_ms`` are durations in ms.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import NOTHING_WANTED, WantedBounds, WantedSharing
 
-# What a micro-batch has read of a source.
+# The data that a micro-batch has read from a source.
 
 
 @frozen(kw_only=True)
 class FullestPartition:
-    """Name the partition of a source that had the most rows to be read when a micro-batch began.
+    """The partition of a source that had the most rows to read when a micro-batch began.
 
-    It had `rows` of `all_rows`, in so many `partitions`.
+    It had `rows` of the `all_rows` that were spread over `partitions` partitions.
     """
 
     name: str
@@ -31,16 +31,16 @@ class FullestPartition:
 
     @property
     def share(self) -> float:
-        """The share of the rows that it had, from 0 to 1."""
+        """Its share of the rows, from 0 to 1."""
         return self.rows / self.all_rows if self.all_rows > 0 else 0.0
 
 
 @frozen(kw_only=True)
 class SourceRead:
-    """Count the rows that a micro-batch has read of a source, and its tasks, None if that is not known.
+    """The rows that a micro-batch has read from a source, and its tasks, None if unknown.
 
-    `whole` says that there could be no more tasks: each had a file, none of which can be split. `fullest` is
-    None where the offsets of a source do not tell partitions apart.
+    `whole` says that more tasks were impossible: each had one file that cannot be split. `fullest` is None
+    where the offsets of a source do not distinguish partitions.
     """
 
     rows: int
@@ -56,7 +56,7 @@ RunState = Literal["held", "running", "failed"]
 
 @frozen(kw_only=True)
 class ExecutorInfo:
-    """Describe one executor of a snapshot."""
+    """One executor of a snapshot."""
 
     executor: str
     host: str
@@ -67,10 +67,10 @@ class ExecutorInfo:
 
 @frozen(kw_only=True)
 class SourceFacts:
-    """Describe one source of a query; a `divisible` one can be read in more tasks than Spark makes of it.
+    """One source of a query; a `divisible` one can be read in more tasks than Spark creates.
 
-    The records of an `ordered` one have an order within what Spark makes one task of. A `limitable` one can
-    be told how many rows a micro-batch reads, and its user has not done so.
+    The records of an `ordered` one have an order within each task that Spark creates. A `limitable` one
+    accepts a limit on the rows per micro-batch, and its user has not set one.
     """
 
     name: str
@@ -81,16 +81,16 @@ class SourceFacts:
 
 @frozen(kw_only=True)
 class QueryFacts:
-    """Describe what does not change about a streaming query between two starts of it.
+    """The facts about a streaming query that do not change between two starts of it.
 
     `global_state` says that it has an operator without keys, such as ``groupBy().count()`` or ``limit``:
-    Spark keeps the state of such a one in a single partition, whatever the count.
-    `trigger_ms` is 0 when the query runs as fast as it can. `explicit_partitions` is the user's own
-    ``spark.sql.shuffle.partitions``, None if the user did not set one. `checkpoint_partitions` is None for a
-    new checkpoint. One is `pending` if its last batch was started and not committed: that batch has to run
+    Spark keeps the state of such an operator in a single partition, whatever the count. `trigger_ms` is 0
+    when the query runs as fast as it can. `explicit_partitions` is the user's own
+    ``spark.sql.shuffle.partitions``, None if unset. `checkpoint_partitions` is None for a new checkpoint.
+    `pending` says that the last batch of the checkpoint was started but not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
-    `moves_state` says that this Spark can re-partition state, whatever the checkpoint.
-    `kept_bounds` and `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint.
+    `moves_state` says that this Spark can re-partition state, whatever the checkpoint. `kept_bounds` and
+    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint.
     """
 
     query: str
@@ -115,11 +115,12 @@ class QueryFacts:
 
 @frozen(kw_only=True)
 class Failure:
-    """Describe why a run failed.
+    """The failure of a run.
 
-    `error` is the message of the innermost cause, `error_class` Spark's name of the condition if one of the
-    causes has one, `causes` their classes from the outermost on, `of_io` whether one of them is an
-    IOException of whatever class, `offsets` up to where its batch was to read.
+    `error` is the message of the innermost cause. `error_class` is Spark's name of the error condition if one
+    of the causes has one. `causes` are the classes of the causes, the outermost first. `of_io` says that one
+    of them is an IOException or a subclass. `offsets` is the end of the range that its batch was planned to
+    read.
     """
 
     error: str
@@ -131,10 +132,10 @@ class Failure:
 
 @frozen(kw_only=True)
 class QueryInfo:
-    """Describe one query of a snapshot.
+    """One query of a snapshot.
 
     A query is `held` before its first micro-batch and `failed` after a failed one: it waits for an answer.
-    `partitions` is the count in force, None while it is held; `failure` is there if it is failed.
+    `partitions` is the count in force, None while it is held; `failure` is set if it has failed.
     """
 
     facts: QueryFacts
@@ -154,9 +155,10 @@ class Event:
 
 @frozen(kw_only=True)
 class Snapshot(Event):
-    """The world as it is: the first event of a process, and the only one that is not a change.
+    """The current state of the world: the first event of a process, and the only one that is not a change.
 
-    `parts` has what the shim can do: by the name of each part why it is off, "" if it is on. Empty: not told.
+    `parts` has the parts of the shim by name, each with the reason why it is off, "" if it is on. It is empty
+    if the shim has not reported them.
     """
 
     application: str
@@ -192,7 +194,7 @@ class ExecutorRemoved(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorExcluded(ExecutorEvent):
-    """Spark gives no more tasks to an executor that failed too often; `reason` says what failed, as shown."""
+    """Spark gives no more tasks to an executor that failed too often; `reason` is the displayed failure."""
 
     reason: str = ""
 
@@ -204,12 +206,12 @@ class ExecutorUnexcluded(ExecutorEvent):
 
 @frozen(kw_only=True)
 class ExecutorDecommissioning(ExecutorEvent):
-    """An executor finishes what it runs and takes nothing new; Spark does not say who wanted that."""
+    """An executor finishes its tasks and accepts no new ones; Spark does not report who requested that."""
 
 
 @frozen(kw_only=True)
 class ExecutorUsage(Event):
-    """What would be lost with an executor: cached blocks, shuffle data of batch jobs that are not over."""
+    """Data that would be lost with an executor: cached blocks, shuffle data of unfinished batch jobs."""
 
     executor: str
     cached_bytes: int
@@ -233,20 +235,20 @@ class QuerySubmitted(Event):
 
     @property
     def query(self) -> str:
-        """Name the query that was submitted."""
+        """The query that was submitted."""
         return self.facts.query
 
 
 @frozen(kw_only=True)
 class QueryStarted(QueryEvent):
-    """A query has had its answer, at its start or after a failure, and runs with `partitions`."""
+    """A query has had its answer, initially or after a failure, and runs with `partitions`."""
 
     partitions: int
 
 
 @frozen(kw_only=True)
 class OffsetsBehind:
-    """How many records the partitions of a source have that a query has not read: mean, most and least."""
+    """Unread records per partition of a source: mean, maximum and minimum."""
 
     avg: float
     max: int
@@ -259,10 +261,10 @@ class QueryProgress(QueryEvent):
 
     `started` is when the batch began. `partitions` is the count in force in this batch. `offsets_behind` is
     that of the source with the partition furthest behind (records of different sources are not added up),
-    None if no source says it; `records_behind` are those of all partitions of the sources that say it.
-    `event_time_lag_ms` is from the newest event time that was read to the begin of the batch, None without a
-    watermark or without rows. `sources` are in the order of the facts. `merged` counts earlier progress that
-    the sender has folded into this one; `sources` are those of the last.
+    None if no source reports it. `records_behind` is the sum over all partitions of the sources that report
+    it. `event_time_lag_ms` is the time from the newest event time that was read to the start of the batch,
+    None without a watermark or without rows. `sources` are in the order of the facts. `merged` counts earlier
+    progress that the sender has folded into this one; `sources` are those of the last.
     """
 
     batch: int
@@ -282,26 +284,26 @@ class QueryProgress(QueryEvent):
 
     @property
     def source_tasks(self) -> int | None:
-        """The tasks that read its sources, None if that is not known of all that had rows."""
+        """The number of tasks that read its sources, None if unknown for any source that had rows."""
         tasks = [source.tasks for source in self.sources if source.tasks is not None or source.rows]
         return None if None in tasks or not tasks else sum(number for number in tasks if number is not None)
 
     @property
     def fullest(self) -> FullestPartition | None:
-        """The partition that had the largest share of what its source had, None if no source tells."""
+        """The partition with the largest share of its source's rows, None if no source reports one."""
         told = [source.fullest for source in self.sources if source.fullest is not None]
         return max(told, key=lambda one: one.share, default=None)
 
     @property
     def whole(self) -> bool:
-        """Whether all that it has read was in files that can't be split, so that no more tasks were had."""
+        """Whether it read only files that cannot be split, so that more tasks were impossible."""
         read = [source for source in self.sources if source.rows]
         return bool(read) and all(source.whole for source in read)
 
 
 @frozen(kw_only=True)
 class QueryIdle(QueryEvent):
-    """A query has had nothing to read for ``spark.sql.streaming.noDataProgressEventInterval``; said again."""
+    """A query has had nothing to read for ``spark.sql.streaming.noDataProgressEventInterval``; repeated."""
 
 
 @frozen(kw_only=True)
@@ -313,9 +315,9 @@ class QueryFailed(QueryEvent):
 
 @frozen(kw_only=True)
 class QueryTerminated(QueryEvent):
-    """A query is over: `error` is None if it was stopped or came to its end.
+    """A query has ended: `error` is None if it was stopped or ran to completion.
 
-    `error_class` is Spark's name of the condition that has ended it, None if it has none.
+    `error_class` is Spark's name of the error condition that ended it, None if it has none.
     """
 
     error: str | None = None
@@ -324,7 +326,7 @@ class QueryTerminated(QueryEvent):
 
 @frozen(kw_only=True)
 class ActionOutcome(Event):
-    """What became of an order: `action` is its id, `query` whom it was for, None for one about executors."""
+    """The outcome of an order: `action` is its id, `query` its query, None for an order about executors."""
 
     action: str
     query: str | None = None
@@ -339,14 +341,14 @@ class ActionDone(ActionOutcome):
 
 @frozen(kw_only=True)
 class ActionFailed(ActionOutcome):
-    """The action could not be carried out, and nothing has changed by it."""
+    """The action could not be carried out, and has changed nothing."""
 
     error: str
 
 
 @frozen(kw_only=True)
 class SavepointTaken(ActionOutcome):
-    """The savepoint that was ordered stands in the folder `path`: all that was committed up to `batch`."""
+    """The ordered savepoint is in the folder `path`: everything that was committed up to `batch`."""
 
     query: str
     run: str
@@ -357,10 +359,10 @@ class SavepointTaken(ActionOutcome):
 
 @frozen(kw_only=True)
 class SavepointRequested(Event):
-    """Somebody (`by`) wants a savepoint of a query, and the query to `stop` with it or to continue.
+    """A client (`by`) has requested a savepoint of a query; with `stop` the query ends with it.
 
-    It is to stand in a new folder under `target` (a path, or a URI of a Hadoop file system), None: under
-    ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target.
+    The savepoint goes into a new folder under `target` (a path, or a URI of a Hadoop file system), None:
+    under ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target.
     """
 
     query: str
@@ -372,7 +374,7 @@ class SavepointRequested(Event):
 
 @frozen(kw_only=True)
 class CancelRequested(Event):
-    """Somebody (`by`) wants a query to end."""
+    """A client (`by`) has requested the end of a query."""
 
     query: str
     by: str
@@ -380,9 +382,9 @@ class CancelRequested(Event):
 
 @frozen(kw_only=True)
 class RequirementsRequested(Event):
-    """Somebody (`by`) has set a query's bounds: lower and upper by vertex, checked and without -1.
+    """A client (`by`) has set a query's bounds: lower and upper by vertex, checked and without -1.
 
-    `targets` has those of vertices with one.
+    `targets` has the targets of the vertices with one.
     """
 
     query: str
@@ -393,7 +395,7 @@ class RequirementsRequested(Event):
 
 @frozen(kw_only=True)
 class RequirementsDropped(Event):
-    """Somebody (`by`) has taken back what was requested: settings and policy file count again."""
+    """A client (`by`) has withdrawn its request: settings and policy file count again."""
 
     query: str
     by: str
@@ -401,7 +403,7 @@ class RequirementsDropped(Event):
 
 @frozen(kw_only=True)
 class TimerFired(Event):
-    """A timer that was set has come due: the one of a `query`, None for that of the executors."""
+    """A timer has fired: that of a `query`, or with None one of the executor supply or the planner."""
 
     timer: str
     query: str | None = None
@@ -409,10 +411,10 @@ class TimerFired(Event):
 
 @frozen(kw_only=True)
 class PolicyFileChanged(Event):
-    """The policy file at `path` says something new, or was read for the first time.
+    """The policy file at `path` has changed, or was read for the first time.
 
     `bounds` is by name of the query (or pattern of names) and vertex, `sharing` by name, `settings` by name
-    and key. Where they say nothing, the defaults do; None is nothing.
+    and key. The defaults apply where these have no entry. A default of None sets nothing.
     """
 
     path: str
@@ -426,21 +428,21 @@ class PolicyFileChanged(Event):
 
 @frozen(kw_only=True)
 class PolicyFileRefused(Event):
-    """The policy file at `path` cannot be used: what it said before stays in force."""
+    """The policy file at `path` cannot be used: its previous content stays in force."""
 
     path: str
     errors: tuple[str, ...]
 
 
-# What the tasks of stages took: a part of what is told of one, and of a micro-batch.
+# Work of the tasks of stages: part of the reports about a stage, and about a micro-batch.
 
 
 @frozen(kw_only=True)
 class StageWork:
-    """What the tasks of a stage took: `run_ms` all of them together, `gc_ms` of it for garbage collection.
+    """Work of the tasks of a stage: `run_ms` in total, including `gc_ms` of garbage collection.
 
-    `spilled_bytes` is what did not fit into memory and went to disk. The longest task ran for `longest_ms`,
-    half of them for `median_ms` or less.
+    `spilled_bytes` is the data that did not fit into memory and went to disk. The longest task ran for
+    `longest_ms`, half of them for `median_ms` or less.
     """
 
     run_ms: int
@@ -460,22 +462,22 @@ class StageWork:
         )
 
 
-# What the policy is told of the stages and tasks of micro-batches.
+# Events about the stages and tasks of micro-batches.
 
 
 @frozen(kw_only=True)
 class TaskEvent(Event):
-    """What the tasks of a query's micro-batches have told."""
+    """A report about the tasks of a query's micro-batches."""
 
     query: str
 
 
 @frozen(kw_only=True)
 class StageCompleted(TaskEvent):
-    """A stage of a micro-batch that reads a shuffle is done: so many tasks were over in `duration_ms`.
+    """A stage of a micro-batch that reads a shuffle has completed: all its `tasks` took `duration_ms`.
 
-    `work` is what they took, None if that is not known. Stages of one micro-batch that have as many tasks may
-    come as one, with their durations and their work added up.
+    `work` is the work of the tasks, None if unknown. Stages of one micro-batch with the same number of tasks
+    may be reported as one, with their durations and their work added up.
     """
 
     batch: int
@@ -486,9 +488,9 @@ class StageCompleted(TaskEvent):
 
 @frozen(kw_only=True)
 class NewExecutor:
-    """Describe an executor that has `joined`, and on which a query's first task was `launched` (epoch ms).
+    """An executor that `joined`, and on which a query's first task was `launched` (epoch ms).
 
-    `warm_up_ms` is what its warm-up took, None: it had none by then that was over and had succeeded.
+    `warm_up_ms` is the duration of its warm-up, None if none had completed successfully by then.
     """
 
     executor: str
@@ -499,22 +501,22 @@ class NewExecutor:
 
 @frozen(kw_only=True)
 class ExecutorsUsed(TaskEvent):
-    """Executors that have joined have begun with micro-batches of a query."""
+    """Executors that have joined run their first tasks of a query's micro-batches."""
 
     executors: tuple[NewExecutor, ...]
 
 
-# What the policy is told of batch stages: those of jobs that belong to no streaming query.
+# Events about batch stages: those of jobs that belong to no streaming query.
 
 
 @frozen(kw_only=True)
 class BatchStage:
-    """Describe one stage that has been submitted and is not over.
+    """One stage that has been submitted and has not ended.
 
-    Of its `tasks`, `done` are over and took `run_ms` together; `running` run. The first began at `launched`
-    (epoch ms), None: none has. `bytes` are what the shuffles before it have written for it, None if it reads
-    anything else; of these the tasks that are done have read `read_bytes`. They have written `written_bytes`
-    for stages after it.
+    Of its `tasks`, `done` have ended and took `run_ms` in total; `running` run. The first began at `launched`
+    (epoch ms), None if none has begun. `bytes` is the data that the shuffles before it have written for it,
+    None if it reads anything else; the finished tasks have read `read_bytes` of it. They have written
+    `written_bytes` for later stages.
     """
 
     stage: int
@@ -529,22 +531,22 @@ class BatchStage:
 
     @property
     def left(self) -> int:
-        """The tasks that are not over, running ones among them."""
+        """The number of tasks that have not ended, including running ones."""
         return max(0, self.tasks - self.done)
 
     @property
     def waiting(self) -> int:
-        """The tasks that have not begun."""
+        """The number of tasks that have not begun."""
         return max(0, self.left - self.running)
 
 
 @frozen(kw_only=True)
 class BatchStages(Event):
-    """All batch stages of now, at most once a second; none when the last one is over.
+    """All current batch stages, at most once a second; none when the last one has ended.
 
-    `over` counts those that have ended since the last time; one that came and went in between is told of by
-    nothing else. `idle` are the executors on which no task of these stages runs; without a stage they are not
-    named.
+    `over` counts the stages that have ended since the last report; a stage that started and ended in between
+    appears only there. `idle` are the executors that run no task of these stages; they are not named when
+    there is no stage.
     """
 
     stages: tuple[BatchStage, ...] = ()

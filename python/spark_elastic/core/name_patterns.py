@@ -1,7 +1,7 @@
-"""Names of queries, and patterns that stand for several: ``*`` for any text, ``?`` for one character.
+"""Names of queries, and patterns for several: ``*`` for any text, ``?`` for one character.
 
-For each setting the name that says most counts: the exact name before a pattern, of patterns the one with
-more literal characters, of equal ones the one that was written first.
+For each setting the most specific name counts: an exact name before a pattern, then the pattern with more
+literal characters, then the one that was written first.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 def is_pattern(name: str) -> bool:
-    """Say whether a name stands for several."""
+    """Return whether a name is a pattern."""
     return _WILD.search(name) is not None
 
 
 def matching(name: str | None, patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return those that stand for the query of this name, the one that counts most at last.
+    """Return the names and patterns that match the query of this name, the one with precedence last.
 
-    A query without a name has none.
+    A query without a name matches none.
     """
     if name is None:
         return ()
@@ -34,7 +34,7 @@ def matching(name: str | None, patterns: Iterable[str]) -> tuple[str, ...]:
 
 
 def merged(name: str | None, said: Mapping[str, Mapping[str, T]]) -> dict[str, T]:
-    """Put together what is said by name or pattern: for each entry the one that counts most."""
+    """Merge the entries given by name or pattern; for each entry the most specific one counts."""
     found: dict[str, T] = {}
     for pattern in matching(name, said):
         found.update(said[pattern])
@@ -43,7 +43,7 @@ def merged(name: str | None, said: Mapping[str, Mapping[str, T]]) -> dict[str, T
 
 @lru_cache(maxsize=1024)
 def _regex(pattern: str) -> re.Pattern[str]:
-    # A run of stars means what one does, and would take time that grows with each of them.
+    # A run of stars means the same as one star, but its matching time would grow with each of them.
     parts = re.split(r"(\*+|\?)", pattern)
     text = "".join(".*" if part[:1] == "*" else "." if part == "?" else re.escape(part) for part in parts)
     return re.compile(text, re.DOTALL)

@@ -1,9 +1,9 @@
-"""Which settings count for one query: the application's, with what is said under its name over them.
+"""The settings of one query: the application's, overridden by those given under its name.
 
-What the policy file says counts more than what the application's settings say, its defaults among it. Of
-names and patterns that stand for a query the one that says most counts, for each setting
-(`name_patterns.py`). What neither says is as in the application; where that has left a setting at the
-default of its mode, it is the default of the query's mode.
+The policy file, including its defaults, takes precedence over the application's settings. Among names and
+patterns that match a query the most specific one counts, for each setting (`name_patterns.py`). A setting in
+neither has the application's value. Where the application has left it at the default of its mode, the query
+gets the default of its own mode.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ def settings_of(
     file: PolicyFileChanged | None,
     running: CoreSettings | None = None,
 ) -> tuple[CoreSettings | None, tuple[str, ...]]:
-    """Return the settings of the query of this name, None if they are the application's; and what is wrong.
+    """Return the settings of the query of this name, None if they equal the application's, and the problems.
 
-    What is wrong is left out as a whole: all that the file says of the query, or the application's settings.
-    `running` are those of a query that runs: what counts at a start only stays as it is there.
+    A source with a problem is left out as a whole: everything that the file says about the query, or the
+    application's settings for it. `running` are the settings of a running query: those that apply only at a
+    start stay as they are there.
     """
     kept = {} if running is None else _at_start(running)
     said = merged(name, application.queries)
@@ -51,7 +52,7 @@ def settings_of(
 
 
 def own_texts(settings: CoreSettings, application: CoreSettings) -> dict[str, str]:
-    """Return what differs from the application's settings, as text by the name of the setting."""
+    """Return the settings that differ from the application's, as text by the name of the setting."""
     found = {
         key.name: key.format(value)
         for field in attrs.fields(CoreSettings)
@@ -66,7 +67,7 @@ def own_texts(settings: CoreSettings, application: CoreSettings) -> dict[str, st
 def report_settings(
     query: str, own: CoreSettings | None, application: CoreSettings, problems: Sequence[str], turn: Turn
 ) -> None:
-    """Publish what was wrong with the settings of a query, and those that it has beside the application's."""
+    """Publish the problems with a query's settings, and those that differ from the application's."""
     if problems:
         turn.report("own_settings_refused", query=query, errors="; ".join(problems))
     if own is not None:
@@ -76,7 +77,7 @@ def report_settings(
 
 
 def may_restart(application: CoreSettings, file: PolicyFileChanged | None) -> bool:
-    """Say whether any query could be started again after a failure, by what is said of queries by name."""
+    """Return whether any query could be restarted after a failure, by the settings given by name."""
     said = [*application.queries.values()]
     if file is not None:
         said += (file.default_settings, *file.settings.values())
@@ -88,7 +89,7 @@ def may_restart(application: CoreSettings, file: PolicyFileChanged | None) -> bo
 
 
 def _at_start(running: CoreSettings) -> dict[str, str]:
-    """Return what a query continues with that began with these settings."""
+    """Return the start-only settings that a query keeps which started with these settings."""
     keys = {key: name for name, key in _fields().items() if key.per_query == "start"}
     return {key.name: key.format(getattr(running, name)) for key, name in keys.items()}
 

@@ -1,11 +1,11 @@
-"""An object of the core with all that hangs from it as plain data, and back.
+"""Conversion of an object of the core, with everything reachable from it, to plain data and back.
 
-What is written is ready for JSON: an object with the fields of each attrs class, those that are None left
-out. Where objects of several classes may stand, each names its class in ``type``. What is read back is what
-was written: nothing is computed anew and no initializer runs.
+The output is ready for JSON: an object with the fields of each attrs class, without those that are None.
+Where objects of several classes are possible, each names its class in ``type``. Reading restores exactly what
+was written: nothing is recomputed and no initializer runs.
 
-New classes and fields are found by their types. What cannot be written fails when the codec is built, which
-the tests do. The *form* is a fingerprint of all that: a state in another form is refused.
+New classes and fields are found by their types. Building the codec fails if something cannot be written; the
+tests build it. The *form* is a fingerprint of all classes and fields: a state in another form is refused.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _Read = Callable[[Any], Any]
 
 
 class NotRestorable(ValueError):
-    """A saved state is not one that this version can take up; the text says why."""
+    """This version cannot restore a saved state; the text gives the reason."""
 
 
 class Codec(Generic[T]):
-    """Writes objects of the class `root`.
+    """Writes and reads objects of the class `root`.
 
-    `alternatives` names the classes of what may stand in a field, where its type does not say it: for a
-    protocol or a callable. For an abstract class those are all that inherit from it. Raises TypeError for a
-    field that cannot be written.
+    `alternatives` names the classes that a field may hold where its type does not say it: for a protocol or a
+    callable. For an abstract class these are all its subclasses. Raises TypeError for a field that cannot be
+    written.
     """
 
     def __init__(self, root: type[T], alternatives: Mapping[Any, tuple[type, ...]]) -> None:
@@ -50,11 +50,11 @@ class Codec(Generic[T]):
 
     @property
     def classes(self) -> frozenset[type]:
-        """All classes that can be reached."""
+        """All reachable classes."""
         return frozenset(self._classes)
 
     def encode(self, value: T) -> Plain:
-        """Write an object. Raises TypeError for one of a class that the types do not name."""
+        """Write an object. Raises TypeError for an object of a class that the types do not name."""
         return {"form": self.form, "of": self._write(value)}
 
     def decode(self, plain: Mapping[str, Any]) -> T:
@@ -108,7 +108,7 @@ class Codec(Generic[T]):
         if origin not in (list, tuple, set, frozenset):
             raise TypeError(f"{origin} cannot be saved")
         write, read = self._coder(args[0])
-        # The order of a set is another one in each process.
+        # The order of a set differs between processes.
         return _each(sorted if origin in (set, frozenset) else list, write), _each(origin, read)
 
     def _tagged(self, classes: tuple[Any, ...]) -> tuple[_Write, _Read]:
@@ -136,7 +136,7 @@ class Codec(Generic[T]):
         self._shape += (f"{cls.__name__}.{name}: {kind}" for name, kind in _as_written(cls))
         may_miss = {name for name, *_ in fields if _takes_none(hints[name])}
         names = {name for name, *_ in fields}
-        put = object.__setattr__  # frozen classes have closed their own
+        put = object.__setattr__  # frozen classes have disabled their own
 
         def write(value: Any) -> Any:
             if type(value) is not cls:
@@ -161,9 +161,9 @@ class Codec(Generic[T]):
 
 
 def _as_written(cls: type) -> Iterator[tuple[str, str]]:
-    """Give the fields with the words that their types are written in.
+    """Return the fields with their types as written in the source.
 
-    What attrs holds of a type is those words until somebody has had it resolved.
+    attrs holds the type in this form until it is resolved elsewhere.
     """
     kinds: dict[str, str] = {}
     for part in reversed(cls.__mro__[:-1]):
@@ -176,10 +176,10 @@ def _is_abstract(kind: Any) -> bool:
 
 
 def _concrete(kind: Any) -> tuple[Any, ...]:
-    """Return the classes that inherit from an abstract one and are not abstract themselves."""
+    """Return the concrete subclasses of an abstract class."""
     found: list[Any] = []
     for child in kind.__subclasses__():
-        # To give a class slots, attrs builds it anew and leaves the first one about, without own fields.
+        # To add slots, attrs creates a new class and leaves the first one behind, without fields of its own.
         if "__attrs_attrs__" in vars(child):
             found += _concrete(child) if _is_abstract(child) else [child]
     return tuple(found)

@@ -2,15 +2,15 @@
 
 Laws
 ----
-1. One door. Only `handle` changes anything, and only an event makes it do so.
-2. The past comes in, orders go out. What has become of an order is an event like any other.
-3. Time is the time of the event, and never runs backwards: an older event counts as just as old.
+1. One door. Only `handle` changes anything, and only in response to an event.
+2. Facts of the past come in, orders go out. The outcome of an order is an event like any other.
+3. Time is the time of the event, and never runs backwards: an older event counts as simultaneous.
 4. The same events give the same actions, with the same ids: a run is the list of its events.
-5. Every order names its cause, and every decision its reason; holding still is a decision.
-6. What is due is done before what has just happened, so that a late timer changes nothing.
+5. Every order names its cause, and every decision its reason; doing nothing is a decision.
+6. Work that has become due is done before the event is handled, so that a late timer changes nothing.
 7. State is plain data.
 
-Executors change slots and shares (`cluster/`), a query's events go to its machine and state (`query/`).
+Executors change slots and shares (`cluster/`); a query's events go to its machine and state (`query/`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Scheduler:
 
     @classmethod
     def restore(cls, state: Mapping[str, Any]) -> Scheduler:
-        """Take up what `save` wrote: all that follows is as if nothing had been. Raises NotRestorable."""
+        """Restore what `save` wrote and continue exactly as without the break. Raises NotRestorable."""
         scheduler = codec().decode(state)
         try:
             scheduler.validate()
@@ -92,36 +92,36 @@ class Scheduler:
 
     @property
     def policy_file(self) -> ev.PolicyFileChanged | None:
-        """What the policy file said when it was last right, None before that."""
+        """The last valid content of the policy file, None before the first."""
         return self._declarations.file
 
     @property
     def divisions(self) -> int:
-        """How often a query has been given other slots; until that changes, each has those that it had."""
+        """A counter of changed shares; while it is unchanged, each query keeps the slots that it had."""
         return self._divisions
 
     @property
     def plans(self) -> int:
-        """How often policies have been asked; until that changes, they have said nothing new of any query."""
+        """A counter of policy runs; while it is unchanged, policies have decided nothing new."""
         return self._planner.plans
 
     @property
     def queries(self) -> Mapping[str, QueryView]:
-        """All queries by id, the latest finished ones among them."""
+        """All queries by id, including the latest finished ones."""
         return Queries(self._machines, self.settings, self._planner)
 
     @property
     def custom_policies(self) -> Mapping[str, CustomMetrics]:
-        """The custom policies that are named, by name."""
+        """The configured custom policies, by name."""
         return self._planner.customs.metrics
 
     @property
     def usual_slots(self) -> int:
-        """The slots that an executor is expected to have while none is there to be looked at."""
+        """The expected slots of an executor while none is present to be looked at."""
         return self._supply.demand.usual_slots
 
     def handle(self, event: ev.Event) -> tuple[Action, ...]:
-        """Take in one event and return what is to be done about it, in order."""
+        """Process one event and return the resulting actions, in order."""
         if event.at > self._now:
             self._now = event.at
         turn = Turn(
@@ -184,18 +184,18 @@ class Scheduler:
         return tuple(turn.actions)
 
     def _tell(self, query: str, event: inner.QueryInput, turn: Turn) -> None:
-        """Hand over to the machine of a query; one that is not known concerns nobody."""
+        """Pass an event to the machine of a query; an event about an unknown query is ignored."""
         machine = self._machines.get(query)
         if machine is not None:
-            if not isinstance(event, TaskEvent):  # of what tasks have told nothing follows by itself
+            if not isinstance(event, TaskEvent):  # task reports alone trigger nothing
                 turn.touch(query, machine.record.footing)
             machine.handle(event, turn)
             self._planner.told(machine.record, event, turn.now, surplus=self._supply.has_surplus)
 
     def _settle(self, turn: Turn) -> None:
-        """Share the slots out until the shares fit how each query stands, and each query knows its own.
+        """Share the slots out until the shares fit the standing of each query, and each query knows its own.
 
-        What queries are told leads to starts and rescales only, and a query starts once: so this ends.
+        Notifying queries leads only to starts and rescales, and a query starts once, so the loop terminates.
         """
         for query in turn.touched:
             if self._machines[query].is_finished:
@@ -211,7 +211,7 @@ class Scheduler:
                     self._tell(query, inner.SlotsChanged(), turn)
 
     def _keep_timers(self, turn: Turn) -> None:
-        """Set the timers of the queries that were told something; those that are long over are let go of."""
+        """Set the timers of the notified queries; forget queries that ended long ago."""
         for query in turn.touched:
             self._machines[query].keep_timer(turn)
         ended = turn.touched and any(self._machines[query].is_finished for query in turn.touched)
@@ -220,16 +220,16 @@ class Scheduler:
             self._declarations.forget(over)
 
     def _plan(self, turn: Turn) -> None:
-        """Ask the policies what the queries should have, and let them have it."""
+        """Ask the policies what the queries should have, and put it in force."""
         records = {query: self._machines[query].record for query in machines.live(self._machines)}
         changed = self._planner.decide(records, self.slots, self._supply, turn)
         self._put_in_force({query: records[query] for query in changed}, turn)
         self._settle(turn)
 
     def _share_out(self, turn: Turn, changed: Mapping[str, Requirements]) -> Mapping[str, Share]:
-        """Give every query its share of the slots; it is told of it before the turn ends.
+        """Give every query its share of the slots; queries are notified before the turn ends.
 
-        Those that are `changed` are about to be told of these requirements, and of their share with that.
+        The `changed` ones are about to be notified of these requirements, and of their share along with them.
         """
         turn.shared_out = True
         shares = self._supply.share_out(machines.claims(self._machines, changed), self.slots)
@@ -246,17 +246,17 @@ class Scheduler:
         return shares
 
     def _let_move(self, turn: Turn) -> None:
-        """Let the next queries move their state, if they still want to; tell the others that they wait."""
+        """Let the next queries move their state, if they still want to; notify the others that they wait."""
         for query in self._moves.next(self._now):
             self._tell(query, inner.MoveGranted(), turn)
         for query in self._moves.settle():
             self._tell(query, inner.MoveQueued(), turn)
 
     def _take_over(self, event: ev.Snapshot, turn: Turn) -> None:
-        """Answer with the limits and take the world as it is; what was known and still holds continues."""
+        """Answer with the limits and adopt the state of the world; known state that still holds continues."""
         self._configure(turn)
         for machine in self._machines.values():
-            if machine.record.timer is not None:  # who resumes from a saved state has none of them set
+            if machine.record.timer is not None:  # after a restore from a saved state none of them is set
                 turn.repeat_timer(machine.record.timer)
         task = TaskSize.of(event.conf)
         self.slots.replace(event.executors, task)
@@ -272,7 +272,7 @@ class Scheduler:
         self._take_up([info for query, info in shown.items() if query not in live], turn, found=True)
 
     def _configure(self, turn: Turn) -> None:
-        """Tell the shim the limits, and whether any query could be started again after a failure."""
+        """Send the shim the limits, and whether any query could be restarted after a failure."""
         restarts = may_restart(self.settings, self._declarations.file) or machines.restarts(self._machines)
         self._asks_of_failures = restarts and not self.settings.advise_only
         turn.configure(restarts=self._asks_of_failures)
@@ -299,7 +299,7 @@ class Scheduler:
             turn.touch(query, None)
             if outdated:
                 self._keep(query, None, turn)
-        # No one begins before it is known what the others need.
+        # No query begins before the needs of the others are known.
         self._share_out(turn, {})
         for info in infos:
             self._tell(info.facts.query, inner.Begun(found=found), turn)
@@ -324,14 +324,14 @@ class Scheduler:
         self._tell_bounds((event.query,), turn)
 
     def _keep(self, query: str, requested: Requested | None, turn: Turn) -> None:
-        """Have bounds kept beside the checkpoint, None: no longer; the shim knows only queries that live."""
+        """Keep bounds beside the checkpoint, None to remove them; the shim knows only live queries."""
         machine = self._machines.get(query)
         if machine is not None and not machine.is_finished:
             keep_bounds(machine.record, requested, turn)
 
     def _policy_file_changed(self, event: ev.PolicyFileChanged, turn: Turn) -> None:
         known = {query: machine.record.facts for query, machine in self._machines.items()}
-        # What a snapshot has just shown was taken up without the file, which is read right after it.
+        # The queries of the preceding snapshot were taken up without the file, which is read right after it.
         first = self._took_over and self._declarations.file is None
         outdated = self._declarations.file_changed(event, known)
         turn.report("policy_file_read", path=event.path)
@@ -341,7 +341,7 @@ class Scheduler:
         self._tell_bounds(known, turn)
 
     def _tell_settings(self, turn: Turn, *, first: bool) -> None:
-        """Give the queries the settings that they have from now on; some of a query that runs stay."""
+        """Give the queries their new settings; a running query keeps some of its old ones."""
         for query in machines.live(self._machines):
             record = self._machines[query].record
             running = None if first else record.settings or self.settings
@@ -356,7 +356,7 @@ class Scheduler:
             self._configure(turn)
 
     def _tell_bounds(self, queries: Iterable[str], turn: Turn) -> None:
-        """Look again at what these queries may have; there may be unknown ones among them."""
+        """Recompute what these queries may have; unknown ones are skipped."""
         known = (self._machines[query] for query in queries if query in self._machines)
         live = {machine.record.facts.query: machine.record for machine in known if not machine.is_finished}
         for record in live.values():
@@ -364,7 +364,7 @@ class Scheduler:
         self._put_in_force(live, turn)
 
     def _put_in_force(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:
-        """Give queries the requirements that follow from what is declared for them and granted to them."""
+        """Give queries the requirements that follow from their declared bounds and their grants."""
         changed: dict[str, Requirements] = {}
         for query, record in records.items():
             needs = self._planner.requirements(query, record.declared, record.settings or self.settings)
@@ -391,5 +391,5 @@ class Scheduler:
 
 @cache
 def codec() -> Codec[Scheduler]:
-    """Return what writes schedulers and reads them, made when it is first asked for."""
+    """Return the codec for schedulers, created on first use."""
     return Codec(Scheduler, {RestartStrategy: STRATEGIES, Jitter: (SeededJitter,)})

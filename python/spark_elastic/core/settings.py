@@ -1,4 +1,4 @@
-"""The settings that the core looks at: a view of the registry's values."""
+"""The settings that the core uses: a view of the registry's values."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, Rescale
 
 @frozen(kw_only=True)
 class CoreSettings:
-    """All that a user can decide about the core; `core/keys/` says what each value means.
+    """Everything that a user can decide about the core; `core/keys/` documents each value.
 
-    `mode` is never off for the application: a policy that is off has no core. `decision_wait_ms` 0 means that
-    nobody asks about batch stages.
+    `mode` is never off for the application: a policy that is off has no core. `decision_wait_ms` is 0 where
+    the shim should not ask about batch stages.
 
-    `executor_wait_ms` is how long a query may run without an executor: `resource_wait_ms` if somebody has set
-    that, None: for ever, as plain Spark waits.
+    `executor_wait_ms` is the time for which a query may run without an executor: `resource_wait_ms` if the
+    user has set it, None for no limit, as in plain Spark.
 
-    `queries` has settings by the name of a query, or a pattern of names, and by the name of the setting, as
-    text. `texts` are the application's own values of those that a query can have, without what was left at
-    its default. A query with settings of its own has a `CoreSettings` of its own, in which nothing stands by
-    name and the mode may be off (`own_settings.py`).
+    `queries` has settings as text, by the name of a query (or a pattern of names) and the name of the
+    setting. `texts` holds the application's own values of the settings that a query can have, without those
+    left at their default. A query with settings of its own has a `CoreSettings` of its own, with nothing
+    given by name; its mode may be off (`own_settings.py`).
     """
 
     mode: Mode = of(rescaling.MODE)
@@ -87,24 +87,24 @@ class CoreSettings:
 
     @staticmethod
     def executor_wait(resource_wait_ms: int, *, is_set: bool) -> int | None:
-        """Return how long a query may run without an executor."""
+        """Return the time for which a query may run without an executor, None for no limit."""
         return resource_wait_ms if is_set and resource_wait_ms >= 0 else None
 
     @property
     def hands_off(self) -> bool:
-        """Whether nothing is done to a query: it is only advised, or left to plain Spark."""
+        """Whether nothing is done to a query: it only gets advice, or is left to plain Spark."""
         return self.advise_only or self.mode == "off"
 
     @property
     def measures(self) -> bool:
-        """Whether more than the declared bounds says how many slots a query should have."""
+        """Whether more than the declared bounds determines the slots that a query should have."""
         return self.mode == "adaptive" and self.policy != (DECLARED,)
 
 
-# Values that do not go together, whether the application has them or one query.
+# Values that contradict each other, for the application or for one query.
 
 
-# Two values of which the second may not be below the first, and what to call the first.
+# Pairs of values, the second not below the first, with the wording for the first in an error.
 _ORDERED: tuple[tuple[Key[Any], Key[Any], str], ...] = (
     (rescaling.COOLDOWN_MS, rescaling.SCALING_INTERVAL_MAX_MS, "the cooldown after rescaling"),
     (rescaling.INITIAL_BACKOFF_MS, rescaling.MAX_BACKOFF_MS, "the initial backoff"),
@@ -116,9 +116,9 @@ _ORDERED: tuple[tuple[Key[Any], Key[Any], str], ...] = (
 def contradictions(
     values: Mapping[Key[Any], Any], refused: Set[Key[Any]] = frozenset(), prefix: str = PREFIX
 ) -> list[str]:
-    """Compare the values that belong together; what was refused is no value to compare with.
+    """Compare the values that belong together; values that were refused are left out.
 
-    `prefix` comes before the name of each setting, for a query it has its name in it.
+    `prefix` precedes the name of each setting; for a query it includes the query's name.
     """
     errors: list[str] = []
     for low, high, low_words in _ORDERED:
@@ -135,7 +135,7 @@ def contradictions(
 
 
 def _without_schedule(values: Mapping[Key[Any], Any], refused: Set[Key[Any]], prefix: str) -> list[str]:
-    """Find windows and periods that no policy looks at."""
+    """Find windows and periods that no policy uses."""
     policy = values.get(policies.POLICY)
     if policy is None or policies.SCHEDULE in policy or policies.POLICY in refused:
         return []

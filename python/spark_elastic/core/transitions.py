@@ -1,4 +1,4 @@
-"""The legal transitions of a query, as data: from, to, and when it happens in the world.
+"""The legal transitions of a query, as data: from, to, and the event in the world that leads to each.
 
 The tests enumerate this table, the documentation's diagram is drawn from it, and the machine refuses
 everything else.
@@ -20,57 +20,57 @@ FINISHED = "Finished"
 
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     CREATED: {
-        WAITING_FOR_RESOURCES: ("The query was submitted, or a policy that started anew finds it held."),
-        EXECUTING: "A policy that started anew finds the query running.",
-        RESTARTING: "A policy that started anew finds a failed micro-batch, and lets the query try again.",
-        FAILING: "A policy that started anew finds a failed query, and lets it end.",
+        WAITING_FOR_RESOURCES: "The query was submitted, or a new policy process finds it held.",
+        EXECUTING: "A new policy process finds the query running.",
+        RESTARTING: "A new policy process finds a failed micro-batch and lets the query retry it.",
+        FAILING: "A new policy process finds a failed query and lets it end.",
     },
     WAITING_FOR_RESOURCES: {
-        CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as it may.",
-        EXECUTING: "The shim had no start in time and let the query run as it was.",
-        RESTARTING: "A query that the shim had let run by itself has failed, and may try again.",
-        FAILING: "A query that the shim had let run by itself has failed for good.",
-        CANCELING: "Somebody wants the query to end.",
+        CREATING_EXECUTION_GRAPH: "There are enough slots, or the query has waited as long as allowed.",
+        EXECUTING: "The shim had no answer in time and let the query run unchanged.",
+        RESTARTING: "A query that the shim started without an answer has failed, and may retry.",
+        FAILING: "A query that the shim started without an answer has failed permanently.",
+        CANCELING: "A stop was requested.",
         FINISHED: "The application stopped the query while it was held.",
     },
     CREATING_EXECUTION_GRAPH: {
-        EXECUTING: "The query runs, re-partitioned before if that was ordered.",
-        WAITING_FOR_RESOURCES: "A policy that resumes finds the start lost, and too few slots.",
-        RESTARTING: "The start has failed, and the restart strategy allows another attempt.",
+        EXECUTING: "The query runs, with its state re-partitioned if that was ordered.",
+        WAITING_FOR_RESOURCES: "A resuming policy finds the start lost and too few slots.",
+        RESTARTING: "The start failed, and the restart strategy allows another attempt.",
         FAILING: (
-            "The slots have stayed below the lower bounds for as long as the query may wait; or the start "
-            "has failed for good."
+            "The slots stayed below the lower bounds for as long as the query may wait, or the start failed "
+            "permanently."
         ),
-        CANCELING: "Somebody wants the query to end.",
+        CANCELING: "A stop was requested.",
         FINISHED: "The query was stopped by the application.",
     },
     EXECUTING: {
         RESTARTING: (
-            "Another partition count pays, and the state is to be moved at the next micro-batch boundary; or "
-            "a micro-batch has failed, and the restart strategy allows another attempt."
+            "The state is moved at the next micro-batch boundary, because another partition count pays; or a "
+            "micro-batch failed, and the restart strategy allows another attempt."
         ),
-        STOP_WITH_SAVEPOINT: "Somebody wants the query to end, and a savepoint of all that it has done.",
-        FAILING: "The query has failed for good, or has had no executor for as long as it may.",
-        CANCELING: "Somebody wants the query to end.",
-        FINISHED: "The query came to its end, or was stopped by the application.",
+        STOP_WITH_SAVEPOINT: "A stop with a savepoint was requested.",
+        FAILING: "The query failed permanently, or had no executor for as long as allowed.",
+        CANCELING: "A stop was requested.",
+        FINISHED: "The query ended, or the application stopped it.",
     },
     STOP_WITH_SAVEPOINT: {
-        EXECUTING: "The savepoint has failed: the query continues as before.",
-        RESTARTING: "The query failed before it had stopped; its savepoint is through, and it tries again.",
-        FAILING: "The query failed for good before it had stopped; its savepoint is through.",
-        CANCELING: "Somebody wants the query to end, with a savepoint or without.",
-        FINISHED: "The query has ended, with its savepoint or by its application.",
+        EXECUTING: "The savepoint failed: the query continues as before.",
+        RESTARTING: "The query failed before it stopped; its savepoint is done, and it retries.",
+        FAILING: "The query failed permanently before it stopped; its savepoint is done.",
+        CANCELING: "Another stop was requested, with or without a savepoint.",
+        FINISHED: "The query ended with its savepoint, or the application stopped it.",
     },
     RESTARTING: {
         WAITING_FOR_RESOURCES: "The backoff after a failure is over.",
-        EXECUTING: "The state is moved, or stays as it was; or the query was let run again.",
-        FAILING: "The query has failed for good before the rescale was through.",
-        CANCELING: "Somebody wants the query to end.",
-        FINISHED: "The query ended or was stopped by the application before that was through.",
+        EXECUTING: "The state was moved or stayed as it was, or the query may run again.",
+        FAILING: "The query failed permanently before the rescale was done.",
+        CANCELING: "A stop was requested.",
+        FINISHED: "The query ended, or the application stopped it, before the rescale was done.",
     },
     FAILING: {
-        CANCELING: "Somebody wants the query to end before it has.",
-        FINISHED: "The query has ended with its exception.",
+        CANCELING: "A stop was requested before the query ended.",
+        FINISHED: "The query ended with its exception.",
     },
     CANCELING: {
         FINISHED: "The query has stopped.",
@@ -80,4 +80,4 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
 
 
 class IllegalTransitionError(RuntimeError):
-    """A transition outside the table, or inside another one: an error in this package."""
+    """A transition outside the table, or inside another one: a bug in this package."""

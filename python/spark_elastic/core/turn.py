@@ -1,4 +1,4 @@
-"""One event's turn: what surrounds the queries and the executors while it is handled."""
+"""The turn of one event: the context of queries and executors while the event is handled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _in_words(settings: CoreSettings) -> str:
 
 
 class Footing(NamedTuple):
-    """What of a query concerns others: as what it wants slots, what it may have, and by which settings."""
+    """The part of a query that concerns others: its standing, its requirements and its settings."""
 
     standing: Standing | None
     requirements: Requirements
@@ -38,7 +38,7 @@ class Footing(NamedTuple):
 
 @frozen
 class Timer:
-    """A timer that is set, for `at` (epoch ms), by a `query`; None: by what orders executors."""
+    """A timer set for `at` (epoch ms) by a `query`, None if set by the executor supply or the planner."""
 
     id: str
     at: int
@@ -47,7 +47,7 @@ class Timer:
 
 @define
 class Counters:
-    """How many actions, decisions and timers there have been: ids follow from them."""
+    """The numbers of actions, decisions and timers so far; ids are derived from them."""
 
     actions: int = 0
     decisions: int = 0
@@ -56,13 +56,13 @@ class Counters:
 
 @define(kw_only=True)
 class Turn:
-    """The event at hand, and the way out for actions.
+    """The current event, and the outlet for actions.
 
-    `cause` is the id of the event, `now` its time (epoch ms), `slots` are all slots of now. `moves` says who
-    moves its state and who waits for that, `name_of` what a query is called; those that were `met` in this
-    event may be unknown to it. `touched` are the queries that it has something to do with, each as it stood
-    when the slots were last shared out, None: it was not there. `shared_out` says that they have been since
-    the event. `actions` are those that it has led to so far, in order.
+    `cause` is the id of the event, `now` its time (epoch ms), `slots` the current number of all slots.
+    `moves` knows which queries move their state and which wait for that. `name_of` returns the name of a
+    query; it may not know those that were `met` in this event. `touched` are the queries that the event
+    concerns, each with its footing when the slots were last shared out, None if it did not exist then.
+    `shared_out` says that this has happened since the event. `actions` are the actions so far, in order.
     """
 
     settings: CoreSettings
@@ -78,21 +78,21 @@ class Turn:
     _counters: Counters
 
     def touch(self, query: str, before: Footing | None) -> None:
-        """Note that a query is about to change, and how it stands: it is settled before the turn ends."""
+        """Note a query that is about to change, with its footing before; the turn settles it."""
         self.touched.setdefault(query, before)
 
     def meet(self, facts: QueryFacts) -> str:
-        """Note what a query is called that may not be known yet, and return its id."""
+        """Note the name of a query that may not be known yet, and return its id."""
         self.met[facts.query] = facts.name
         return facts.query
 
     def next_action(self) -> str:
-        """Give the id for an action."""
+        """Return the id for the next action."""
         self._counters.actions += 1
         return f"a{self._counters.actions}"
 
     def configure(self, *, restarts: bool) -> None:
-        """Tell the shim its limits, and whether it is to ask what becomes of a query that has failed."""
+        """Send the shim its limits, and whether it should ask what to do about a failed query."""
         settings = self.settings
         self.emit(
             Configure(
@@ -119,12 +119,12 @@ class Turn:
         return timer
 
     def repeat_timer(self, timer: Timer) -> None:
-        """Order a timer again of which nobody knows whether it is set."""
+        """Repeat the order for a timer that may or may not be set."""
         action = self.next_action()
         self.emit(SetTimer(id=action, cause=self.cause, timer=timer.id, at=timer.at, query=timer.query))
 
     def cancel_timer(self, timer: Timer) -> None:
-        """Order that a timer is forgotten."""
+        """Order the cancellation of a timer."""
         self.emit(CancelTimer(id=self.next_action(), cause=self.cause, timer=timer.id))
 
     def publish(
@@ -174,17 +174,17 @@ class Turn:
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
 
-# The one timer of something that is not a query: what waits for a time sets it, and hears when it is due.
+# The single timer of a component that is not a query: the component sets it, and is notified when it fires.
 
 
 @define
 class Alarm:
-    """`timer` is the one that is set, None: none is."""
+    """`timer` is the one that is set, None if none is."""
 
     timer: Timer | None = None
 
     def keep(self, due: int | None, turn: Turn) -> None:
-        """Have a timer set for `due` (epoch ms) at the latest; for None one that is set is in vain."""
+        """Ensure that a timer fires by `due` (epoch ms); with None one that is set may fire in vain."""
         if due is None:
             return
         if self.timer is not None and due < self.timer.at:
@@ -194,12 +194,12 @@ class Alarm:
             self.timer = turn.set_timer(due)
 
     def rings(self, timer: str) -> bool:
-        """Say whether the timer of this id is this one; then it is not set any more."""
+        """Return whether this is the id of the timer, which then is no longer set."""
         if self.timer is None or timer != self.timer.id:
             return False
         self.timer = None
         return True
 
     def lost(self) -> None:
-        """Note that nobody has a timer set any more."""
+        """Note that the timer is no longer set anywhere."""
         self.timer = None

@@ -1,4 +1,4 @@
-"""What is shown of the queries of a scheduler."""
+"""The view of a scheduler's queries that is shown outside."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from spark_elastic.core.settings import CoreSettings
 
 @frozen(kw_only=True)
 class QueryView:
-    """One query as it is now: `restarted` counts its restarts, `rescaled` those for another count.
+    """One query as it is now: `restarted` counts its restarts, `rescaled` its changes of the count.
 
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
-    `requirements_number` is by which number the history knows the requirements in force.
-    `entered` is when it came to its state (epoch ms), `stayed_ms` how long it was in those that it has left.
+    `requirements_number` is the number of the requirements in force in the history. `entered` is when it
+    entered its state (epoch ms), `stayed_ms` the time that it spent in each state that it has left.
     `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
-    may have narrowed. `settings` are those that count for it, beside those of the `application`.
-    `pace` and `points` are what was measured of its micro-batches; one that is `held` waits to be started.
-    `plan` is what a policy has said of it, None where its declared bounds alone count. `reading` is how its
-    sources are read, None where its micro-batches may have a shuffle.
+    may have narrowed. `settings` are those in force for it, next to those of the `application`. `pace` and
+    `points` are the measurements of its micro-batches; a `held` one waits to be started. `plan` is a policy's
+    decision for it, None where its declared bounds alone count. `reading` is how its sources are read, None
+    where its micro-batches may have a shuffle.
     """
 
     facts: QueryFacts
@@ -66,16 +66,16 @@ class QueryView:
 
     @property
     def own_settings(self) -> dict[str, str]:
-        """What differs from the application's settings, as text by the name of the setting."""
+        """The settings that differ from the application's, as text by the name of the setting."""
         return {} if self.settings is self.application else own_texts(self.settings, self.application)
 
     @property
     def granted_slots(self) -> int | None:
-        """The slots that a policy lets it have, None if its declared bounds count alone."""
+        """The slots that a policy grants it, None if its declared bounds count alone."""
         return self.requirements.shuffle.granted
 
     def workload(self) -> Workload:
-        """Return what its load depends on; it is not looked at with each event, and costs a fit."""
+        """Return the inputs of its load. It costs a fit, so it is not called for each event."""
         return Workload(
             facts=self.facts,
             pace=self.pace,
@@ -89,7 +89,7 @@ class QueryView:
 
 @define
 class Queries(Mapping[str, QueryView]):
-    """Views of all queries, made when they are asked for."""
+    """Views of all queries, created on access."""
 
     _machines: Mapping[str, QueryMachine]
     _settings: CoreSettings

@@ -1,1 +1,1 @@
-"""The way to the driver: one connection, JSON both ways. Translation only, no policy."""
+"""The way to the driver: JSON in both directions. It only translates, and has no policy."""

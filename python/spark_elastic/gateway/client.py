@@ -1,4 +1,4 @@
-"""The gateway to a real driver, over Py4J on loopback."""
+"""The gateway to a real driver, over Py4J on the loopback interface."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ from spark_elastic.runtime.port import (
 )
 from spark_elastic.version import __version__
 
-# Connections to the driver on which both ends have proved that they know the token, which never crosses.
-# The driver proves itself first: who took its port is told nothing that depends on the token. This opens each
-# connection, with HMAC-SHA256 by the token over the role ("driver", "policy"), the driver's address and both
-# nonces:
-# policy process   a nonce driver           a nonce, the HMAC for "driver" policy process   the HMAC for
-# "policy" driver           "+"
-# A nonce has 32 bytes, as an HMAC has. Py4J's protocol follows. `AuthenticatedPort` is the other end.
+# On each connection to the driver, both ends prove that they know the token, which itself is never sent.
+# The driver proves itself first: a process that has taken its port learns nothing that depends on the token.
+# Each connection starts with four messages. The HMACs are HMAC-SHA256, keyed with the token, over the role
+# ("driver", "policy"), the driver's address and both nonces:
+#   policy process: a nonce
+#   driver:         a nonce, the HMAC for "driver"
+#   policy process: the HMAC for "policy"
+#   driver:         "+"
+# A nonce has 32 bytes, as does an HMAC. Py4J's protocol follows. `AuthenticatedPort` is the other end.
 
 
 _SIZE = 32
 _ACCEPTED = b"+"
-# As long as the driver waits for the first word of a policy process.
+# The driver waits equally long for the first message of a policy process.
 _PROOF_S = 20.0
 _PAUSE_S = 0.05
 
@@ -46,7 +48,7 @@ _PAUSE_S = 0.05
 def connect(handshake: Handshake) -> JavaGateway:
     """Return Py4J's gateway to the driver that wrote `handshake`; it connects with the first call.
 
-    A call raises Lost or Mismatch, or what Py4J raises, if no connection comes about.
+    A call raises Lost or Mismatch, or what Py4J raises, if no connection can be made.
     """
     parameters = GatewayParameters(address=handshake.address, port=handshake.port, auto_convert=False)
     gateway = JavaGateway(gateway_parameters=parameters)
@@ -62,8 +64,8 @@ class _Client(GatewayClient):  # type: ignore[misc]  # Py4J has no types
     def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
         """Send a request once.
 
-        Py4J asks again when the answer did not come, but then the events of that answer are lost. A new
-        process begins with a snapshot instead.
+        Py4J would send it again if the answer did not arrive, but the events in that answer would be lost. A
+        new process starts with a snapshot instead.
         """
         return super().send_command(command, retry=False, binary=binary)
 
@@ -77,7 +79,7 @@ class _Client(GatewayClient):  # type: ignore[misc]  # Py4J has no types
                 _authenticate(connection.socket, self._handshake, deadline)
             except OSError as error:
                 connection.close(reset=True)
-                # When too many connect at once, the driver lets go of the oldest.
+                # When too many clients connect at once, the driver drops the oldest connection.
                 if not isinstance(error, ConnectionError) or time.monotonic() + _PAUSE_S > deadline:
                     raise Lost(
                         f"what listens at {self._handshake.where} did not prove within {_PROOF_S:g} s "
@@ -93,8 +95,8 @@ class _Client(GatewayClient):  # type: ignore[misc]  # Py4J has no types
 
 
 def _authenticate(connection: socket.socket, handshake: Handshake, deadline: float) -> None:
-    """Prove each end to the other. Raises Mismatch; OSError if the other end goes away or is not in time."""
-    # Three short messages: none of them is to wait for the one before to be acknowledged.
+    """Authenticate both ends. Raises Mismatch; OSError if the other end goes away or is too slow."""
+    # Three short messages: none should wait until the one before is acknowledged.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     ours = secrets.token_bytes(_SIZE)
     connection.sendall(ours)
@@ -108,7 +110,7 @@ def _authenticate(connection: socket.socket, handshake: Handshake, deadline: flo
 
 
 def _mac(role: str, handshake: Handshake, nonces: bytes) -> bytes:
-    # With the address in it, nobody at another one can pass on what both ends say.
+    # The address is included so that no process at another one can relay what both ends send.
     text = f"{role} {handshake.address} {handshake.port} ".encode() + nonces
     return hmac.digest(handshake.token.encode(), text, hashlib.sha256)
 
@@ -128,10 +130,10 @@ def _receive(connection: socket.socket, size: int, deadline: float) -> bytes:
 
 
 class Py4JGateway:
-    """A connection to the driver that wrote `handshake`: the one for events and actions, or for `requests`.
+    """A connection to the driver that wrote `handshake`: for events and actions, or for `requests`.
 
-    Raises Lost if nobody listens or answers, Mismatch if the listener cannot prove that it knows our token or
-    is of another version.
+    Raises Lost if no driver listens or answers. Raises Mismatch if the listener cannot prove that it knows
+    our token, or has another version.
     """
 
     def __init__(self, handshake: Handshake, *, requests: bool = False) -> None:
@@ -149,11 +151,11 @@ class Py4JGateway:
             raise
 
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
-        """Hand over `actions`, wait up to `wait_ms` for events. Raises Lost."""
+        """Send `actions`, then wait up to `wait_ms` for events. Raises Lost."""
         try:
             reply = self._call("exchange", {"actions": list(actions), "wait_ms": wait_ms})
         except Unanswered as error:
-            raise Lost(str(error)) from error  # the events of that answer are
+            raise Lost(str(error)) from error  # the events in that answer are lost
         try:
             return Exchange(
                 events=tuple(reply["events"]),
@@ -174,9 +176,9 @@ class Py4JGateway:
         wait_ms: int,
         metrics: Mapping[str, float] | None = None,
     ) -> Served:
-        """Hand over the answer to a request, wait up to `wait_ms` for the next one of a queue.
+        """Send the answer to a request, then wait up to `wait_ms` for the next one of a queue.
 
-        Threads may call this at the same time. Raises Lost; Unanswered if the next call may go better.
+        Threads may call this concurrently. Raises Lost; Unanswered if the next call may succeed.
         """
         request: dict[str, Any] = {"answer": answer, "queue": queue, "wait_ms": wait_ms}
         if metrics is not None:
@@ -185,15 +187,15 @@ class Py4JGateway:
         return Served(request=reply.get("request"), stop=bool(reply.get("stop", False)))
 
     def wake(self) -> None:
-        """Let an exchange that waits for events come back now. Raises Lost."""
+        """Make a waiting exchange return now. Raises Lost."""
         try:
             self._gateway.entry_point.wake()
         except (Py4JError, OSError) as error:
             raise Lost(f"no connection to the driver at {self._where} for 'wake'") from error
 
     def close(self) -> None:
-        """End the connection; a second time does nothing."""
-        # There is no callback server; saying so keeps Py4J from a deprecation note.
+        """Close the connection; a second call does nothing."""
+        # There is no callback server; the argument avoids a deprecation warning of Py4J.
         self._gateway.close(keep_callback_server=True)
 
     def _hello(self, requests: bool) -> None:
@@ -208,11 +210,11 @@ class Py4JGateway:
             )
 
     def _call(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Call `method` of the entry point: a JSON object in, a JSON object out. Raises Lost, Unanswered."""
+        """Call `method` of the entry point with a JSON object, and return one. Raises Lost, Unanswered."""
         try:
             written = json.dumps(request)
         except (TypeError, ValueError, RecursionError) as error:
-            raise Unanswered(f"what '{method}' is to carry is no JSON: {error}") from error
+            raise Unanswered(f"the body of '{method}' is not JSON: {error}") from error
         try:
             text = getattr(self._gateway.entry_point, method)(written)
             reply = json.loads(text)

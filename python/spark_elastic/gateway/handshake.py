@@ -1,4 +1,4 @@
-"""Standard input of the policy process: one line from the driver, then silence until the driver is gone."""
+"""Standard input of the policy process: one line from the driver, then nothing until the driver is gone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BadHandshake(ValueError):
 class Handshake:
     """Where the driver listens (a loopback address), and the secret that both sides must know.
 
-    `restarts` counts the policy processes before this one, `requests` says that there will be requests.
+    `restarts` counts the policy processes before this one; `requests` says that the driver sends requests.
     """
 
     address: str
@@ -33,13 +33,13 @@ class Handshake:
 
     @property
     def where(self) -> str:
-        """Address and port, as they are written together."""
+        """The address and port as one text."""
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
 
 
 def read_handshake(stdin: int) -> Handshake:
     """Read the driver's line from file descriptor `stdin`. Raises BadHandshake."""
-    # Byte by byte and without Python's buffers: a thread blocked in a buffered reader is fatal at exit.
+    # Byte by byte, without Python's buffers: a thread blocked in a buffered reader is fatal at exit.
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(stdin, 1)
@@ -60,18 +60,18 @@ def _parse(line: bytes) -> Handshake:
         token, version = value["token"], value["version"]
         restarts, requests = value.get("restarts", 0), value.get("requests", False)
     except (ValueError, TypeError, KeyError, AttributeError):
-        # Without the cause: its text may quote the line, and with it the token.
+        # Without the cause, because its text may quote the line, including the token.
         raise BadHandshake(
             "the driver's line is no JSON object with address, port, token and version"
         ) from None
     if not _is_loopback(address):
-        raise BadHandshake("the address in the driver's line is none of the loopback interface")
+        raise BadHandshake("the address in the driver's line is not on the loopback interface")
     if type(port) is not int or not 0 < port < 65_536:
-        raise BadHandshake("the port in the driver's line is no number from 1 to 65535")
+        raise BadHandshake("the port in the driver's line is not a number from 1 to 65535")
     if not isinstance(token, str) or not token or not isinstance(version, str):
-        raise BadHandshake("the token or the version in the driver's line is no text")
+        raise BadHandshake("the token or the version in the driver's line is not text")
     if type(restarts) is not int or type(requests) is not bool:
-        raise BadHandshake("restarts or requests in the driver's line is of another type")
+        raise BadHandshake("restarts or requests in the driver's line has another type")
     return Handshake(
         address=address, port=port, token=token, version=version, restarts=restarts, requests=requests
     )
@@ -85,7 +85,7 @@ def _is_loopback(address: object) -> bool:
 
 
 def watch_for_end(stdin: int, gone: Callable[[], None]) -> None:
-    """Call `gone` from a thread of its own once the other end of `stdin` is closed, however that happens."""
+    """Call `gone` from a separate thread once the other end of `stdin` is closed, for any reason."""
 
     def watch() -> None:
         while True:

@@ -1,9 +1,9 @@
-"""Fetches requests from the driver and brings the answers back: a thread for each queue of them.
+"""Fetch requests from the driver and return the answers, with one thread for each queue.
 
-None is the loop's. A write over HTTP waits for the loop, so reads have a thread that no write can hold up;
-the planning of a batch stage waits for its answer, so those questions have one as well. The HTTP application
-is made when it is first asked for something: importing its framework takes longer than the policy process
-needs to start.
+None of these threads is the loop's. A write over HTTP waits for the loop, so reads have a thread that no
+write can hold up. The planning of a batch stage waits for its answer, so these questions have a thread as
+well. The HTTP application is created when it is first needed, because importing its framework takes longer
+than the start of the policy process.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from spark_elastic.runtime.view import View
 
 _log = logging.getLogger(__name__)
 _END_S = 1.5
-# Spark's metrics system is asked once in so many seconds, or more.
+# Spark's metrics system reads its values once in this time at most.
 _FIGURES_EVERY_S = 1.0
-# What a driver that fails at every call is left alone for, at first and at most.
+# The pause after a failed call of the driver: the first one, and the longest one.
 _PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-# The driver's JSON reader takes no text of 20 million characters.
+# The driver's JSON reader accepts no text of 20 million characters.
 _LONGEST_BODY = 16 << 20
 _Respond = Callable[[JsonObject], JsonObject | None]
 T = TypeVar("T")
 
 
 class Server:
-    """Answers HTTP requests about what is on `board`, questions about batch stages by `stages`.
+    """Answers HTTP requests about the state of `board`, and questions about batch stages through `stages`.
 
     `connect` makes the connection to the driver.
 
-    What goes wrong here is said in the log, is tried again, and never ends the policy.
+    Errors here are logged, lead to a retry, and never end the policy.
     """
 
     def __init__(self, connect: Callable[[], RequestGateway], board: Board, stages: Stages) -> None:
@@ -70,17 +70,17 @@ class Server:
         self._told_at = 0.0
 
     def start(self) -> None:
-        """Begin; the connection is made in the background."""
+        """Start; the connection is made in the background."""
         self._run("rest-reads", self._begin)
 
     def stop(self) -> None:
-        """End, and wait a moment for that."""
+        """Stop, and wait a moment for the threads to end."""
         self._ending.set()
         for thread in self._threads:
             thread.join(_END_S)
 
     def _run(self, name: str, body: Callable[[], None]) -> None:
-        """Start a thread. Raises RuntimeError if there is none to be had."""
+        """Start a thread. Raises RuntimeError if none can be started."""
         thread = threading.Thread(target=body, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
@@ -97,7 +97,7 @@ class Server:
         self._serve(gateway, "reads", self._answer)
 
     def _until_it_works(self, begin: Callable[[], T]) -> T | None:
-        """Do what needs a connection or a thread as soon as it can be had; returns None at the end."""
+        """Call `begin`, which needs a connection or a thread, until it succeeds; return None at the end."""
         pause_s = _PAUSE_S
         while not self._ending.is_set():
             try:
@@ -119,9 +119,9 @@ class Server:
         self._serve(gateway, "stages", self._stages.answer)
 
     def _serve(self, gateway: RequestGateway, queue: QueueName, respond: _Respond) -> None:
-        """Answer the requests of a queue until the end: one that goes wrong is no end for the next."""
+        """Answer the requests of a queue until the end; a request that fails does not end this."""
         answer: JsonObject | None = None
-        spare: JsonObject | None = None  # is sent instead of an answer that does not get through
+        spare: JsonObject | None = None  # sent instead of an answer that cannot be delivered
         pause_s = _PAUSE_S
         while not self._ending.is_set():
             metrics = self._metrics() if queue == "reads" else None
@@ -129,17 +129,17 @@ class Server:
                 served = gateway.serve(answer, queue=queue, wait_ms=MAX_WAIT_MS, metrics=metrics)
             except Unanswered as error:
                 if metrics is not None:
-                    continue  # once more without them: they are not told again
+                    continue  # retry without the metrics, which are not sent again
                 _log.warning("a request of the queue '%s' was not answered: %s", queue, error)
                 if answer is None:
                     self._ending.wait(_PAUSE_S)
                 answer, spare = spare, None
                 continue
             except Exception as error:
-                # Each call makes a connection if there is none. Without a driver the loop ends the process.
+                # Each call connects if necessary. If the driver is gone, the loop ends the process.
                 if self._ending.wait(pause_s):
                     return
-                _log.warning("the queue '%s' is served again, which was kept from that: %s", queue, error)
+                _log.warning("the queue '%s' is served again after: %s", queue, error)
                 answer = spare = None
                 pause_s = _longer(pause_s)
                 continue
@@ -156,7 +156,7 @@ class Server:
                     answer, spare = spare, None
 
     def _metrics(self) -> Mapping[str, float] | None:
-        """Return what Spark's metrics system is to show, None if that is what was told last, or just now."""
+        """Return the values for Spark's metrics system; None if they are unchanged or were sent just now."""
         view, now = self._board.view, time.monotonic()
         if view is None or view is self._told or now - self._told_at < _FIGURES_EVERY_S:
             return None
@@ -205,7 +205,7 @@ def _failed(request: str, why: str) -> HttpAnswer:
 
 
 def _spare(queue: QueueName, request: JsonObject) -> JsonObject | None:
-    """Build an answer that always gets through, None to a request that has no name."""
+    """Return an answer that can always be delivered, or None to a request without an id."""
     name = request.get("id") if isinstance(request, Mapping) else None
     if not isinstance(name, str):
         return None

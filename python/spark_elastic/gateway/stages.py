@@ -1,4 +1,4 @@
-"""Answers questions about batch stages, in the thread that fetches them: none of them waits for the loop."""
+"""Answer questions about batch stages in the thread that fetches them; none of them waits for the loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from spark_elastic.wire import WireError, decode_question, encode_answer
 
 _log = logging.getLogger(__name__)
 
-# In an answer None leaves these to Spark.
+# None for one of these in an answer leaves it to Spark.
 _ADVICE = ("partitions", "specs", "tasks")
 
 
 class Stages:
-    """Decides about batch stages by the settings and slots on `board`, and puts each decision there.
+    """Decides about batch stages with the settings and slots on `board`, and records each decision there.
 
-    What goes wrong here is said in the log and to who asks, and never ends the policy.
+    Errors here are logged and lead to an empty answer, and never end the policy.
     """
 
     def __init__(self, board: Board) -> None:
@@ -30,7 +30,7 @@ class Stages:
         self._decider: BatchDecider | None = None
 
     def warm_up(self) -> None:
-        """Decide about something made up: the first question takes longer than its planning would wait."""
+        """Decide made-up questions, because a first decision takes longer than planning would wait for it."""
         decider = BatchDecider()
         exchange = {"id": "e", "bytes": 1 << 30}
         scan = {"scan": "s", "bytes": 1 << 30, "planned": 8, "smallest": 4 << 20, "largest": 128 << 20}
@@ -43,7 +43,7 @@ class Stages:
                 _decide(decider, {**question, "slots": 2})
 
     def answer(self, request: JsonObject) -> JsonObject:
-        """Answer a request of the queue for stages, each of its questions for itself."""
+        """Answer a request of the queue for stages, each of its questions separately."""
         questions = request.get("questions")
         if not isinstance(questions, list):
             _log.warning("a request about batch stages has no list of questions")
@@ -71,7 +71,7 @@ class Stages:
         question = {**given, "slots": view.slots}
         began = time.perf_counter_ns()
         answer = _decide(self._decider, question)
-        # The shim warms up with questions about nothing.
+        # The shim warms up with questions that name no group and no scan.
         if question.get("group") or question.get("scan"):
             took = (time.perf_counter_ns() - began) // 1_000
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}

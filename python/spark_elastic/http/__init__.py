@@ -1,1 +1,1 @@
-"""The REST API: a WSGI application that is reached through the servlet under the driver's Spark UI."""
+"""The REST API: a WSGI application, reached through the servlet under the driver's Spark UI."""

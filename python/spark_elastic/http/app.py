@@ -1,4 +1,4 @@
-"""The WSGI application: which path leads to which resource, and what holds for all of them."""
+"""The WSGI application: the resource of each path, and the rules for all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ API = "/api/v1"
 
 
 class _Methods:
-    """HEAD is GET without a body, which the servlet container leaves out; unknown methods are not allowed."""
+    """Treats HEAD as GET, since the servlet container omits the body, and refuses unknown methods."""
 
     def process_request(self, request: falcon.Request, _: falcon.Response) -> None:
         if request.method == "HEAD":
@@ -50,7 +50,7 @@ class _Methods:
 def make_application(
     board: Board, archived: int = MOST_CHARACTERS
 ) -> falcon.App[falcon.Request, falcon.Response]:
-    """Build the application for what is on `board`; of that, so many characters go into an event log."""
+    """Build the application for `board`; the archive for an event log has at most `archived` characters."""
     app = falcon.App(middleware=[_Methods()])
     app.req_options.strip_url_path_trailing_slash = True
     app.set_error_serializer(serialize)
@@ -83,4 +83,4 @@ def make_application(
 
 
 def _nothing_here(req: falcon.Request, resp: falcon.Response, **_: str) -> None:
-    raise Refusal(404, "nothing is at this path: GET …/elastic/api/v1/openapi.json says what there is")
+    raise Refusal(404, "no such path: GET …/elastic/api/v1/openapi.json says what there is")

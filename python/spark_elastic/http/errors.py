@@ -1,4 +1,4 @@
-"""Every answer that is no success has one form: sentences as Flink gives them, and what they are about.
+"""The form of every answer that is not a success: sentences as in Flink's API, and details of each problem.
 
 {"errors": ["lowerBound of vertex shuffle is 0, allowed is …"],
 "problems": [{"code": "not_positive", "where": "shuffle", "message": "lowerBound of …"}]}
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Refusal(falcon.HTTPError):
-    """A request that cannot be served; the problems say what is wrong with it, each in one sentence."""
+    """A request that cannot be served; each problem says in one sentence what is wrong with it."""
 
     def __init__(
         self, status: int, problems: Iterable[Problem] | str, headers: Mapping[str, str] | None = None
@@ -33,12 +33,12 @@ class Refusal(falcon.HTTPError):
 
 
 def as_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
-    """Write a body."""
+    """Return a body as compact JSON."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def serialize(_: falcon.Request, response: falcon.Response, error: falcon.HTTPError) -> None:
-    """Write an error, ours or the framework's."""
+    """Write the body of an error, ours or the framework's."""
     body: dict[str, Any]
     if isinstance(error, Refusal):
         body = {"errors": error.errors}
@@ -54,29 +54,29 @@ def serialize(_: falcon.Request, response: falcon.Response, error: falcon.HTTPEr
 
 
 def unexpected(_: falcon.Request, __: falcon.Response, error: Exception, ___: Any) -> None:
-    """Hide what went wrong from the client, and say it in the log."""
+    """Hide the details of an unexpected error from the client, and log them."""
     _log.error("an HTTP request failed", exc_info=error)
     raise Refusal(500, f"the policy failed at this request: {type(error).__name__}: see the driver's log")
 
 
 def unavailable(why: str) -> Refusal:
-    """Build the refusal for a policy that is not ready."""
+    """Return the refusal for a policy that is not ready."""
     return Refusal(503, why, {"Retry-After": "1"})
 
 
-# What every resource needs to find first: the view, and in it a query.
+# What every resource has to find first: the view, and a query in it.
 
 
 def current(board: Board) -> View:
-    """Return what is to be seen now. Raises Refusal (503) before the driver has told the policy anything."""
+    """Return the current view. Raises Refusal (503) before the driver has sent the policy anything."""
     view = board.view
     if view is None:
-        raise unavailable("the policy has just started and knows nothing yet: try again")
+        raise unavailable("the policy has just started and has no events yet: try again")
     return view
 
 
 def find(queries: Mapping[str, QueryView], query: str) -> QueryView:
-    """Return a query by its id; as in Flink's job ids, the dashes may be left out. Raises Refusal (404)."""
+    """Return a query by its id; as in Flink's job ids, dashes may be left out. Raises Refusal (404)."""
     dashed = query
     if "-" not in query and len(query) == 32:
         dashed = "-".join((query[:8], query[8:12], query[12:16], query[16:20], query[20:]))
@@ -86,14 +86,14 @@ def find(queries: Mapping[str, QueryView], query: str) -> QueryView:
     raise Refusal(404, f"no query has the id '{query[:60]}': GET …/elastic/api/v1/queries lists them")
 
 
-# Parameters of a request that choose a part of a list.
+# Parameters of a request that select a part of a list.
 
 
 LARGEST = 2**31 - 1
-"""The largest number of anything that is counted."""
+"""The largest value of anything that is counted."""
 
 LATEST = 2**53 - 1
-"""The latest time (epoch ms) that every client can write down."""
+"""The latest time (epoch ms) that every client can represent."""
 
 
 def whole(request: falcon.Request, name: str, default: int, least: int, most: int) -> int:
@@ -110,10 +110,10 @@ def whole(request: falcon.Request, name: str, default: int, least: int, most: in
 
 
 def limit(request: falcon.Request, default: int, most: int) -> int:
-    """Return how many there are to be at most. Raises Refusal (400)."""
+    """Return the maximum number of entries. Raises Refusal (400)."""
     return whole(request, "limit", default, 1, most)
 
 
 def before(request: falcon.Request) -> int:
-    """Return the number below which those are that are wanted. Raises Refusal (400)."""
+    """Return the number below which entries are selected. Raises Refusal (400)."""
     return whole(request, "before", LARGEST, 0, LARGEST)

@@ -1,7 +1,8 @@
 """Rescales in the form that Flink's own clients read (2.3, FLIP-495), with its names and ids of 32 digits.
 
-A record has the vertex that is rescaled, the shuffle. What the query may have is known for the bounds in
-force alone, and no resource profile ever is: that is what Flink itself writes for an unknown one.
+A record has the vertex that was rescaled, the shuffle. The query's bounds and slots are known only if its
+requirements then are those in force. A resource profile is never known, and is written as Flink writes an
+unknown one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CAUSES: Mapping[Cause, str] = {
     "initial_schedule": "INITIAL_SCHEDULE",
     "update_requirement": "UPDATE_REQUIREMENT",
     "new_resources": "NEW_RESOURCE_AVAILABLE",
-    # Flink's jobs fail with a worker that is lost.
+    # In Flink, a lost worker makes its jobs fail.
     "lost_resources": "RECOVERABLE_FAILOVER",
     # Flink's autoscaler sets other requirements.
     "load_changed": "UPDATE_REQUIREMENT",
@@ -50,7 +51,7 @@ def rescale_id(query: str, record: RescaleRecord) -> str:
 
 
 def overview(view: QueryView) -> Json:
-    """Count the rescales that are kept, and show the last of each outcome."""
+    """Return the counts of the kept rescales, and the last one of each outcome."""
     latest = {status: next((r for r in view.history if r.status == status), None) for status in _ENDED}
     return {
         "rescalesCounts": _counts(view.history),
@@ -61,12 +62,12 @@ def overview(view: QueryView) -> Json:
 
 
 def history(view: QueryView) -> list[Json]:
-    """Show all that are kept, the newest first."""
+    """Return all kept rescales, newest first."""
     return [details(view, record) for record in view.history]
 
 
 def summary(view: QueryView) -> Json:
-    """Count them, and say how long those took that are over."""
+    """Return the counts of the kept rescales, and statistics of how long the finished ones took."""
     took = {
         status: [r.ended - r.started for r in view.history if r.status == status and r.ended is not None]
         for status in _ENDED
@@ -79,7 +80,7 @@ def summary(view: QueryView) -> Json:
 
 
 def details(view: QueryView, record: RescaleRecord, *, states: bool = False) -> Json:
-    """Show one, with the states that the query was in if they are asked for."""
+    """Return one rescale, with the states of the query during it if `states` is set."""
     ended = record.status in _ENDED
     query = view.facts.query
     vertex, group = vertex_id(query, SHUFFLE), view.requirements.shuffle.group
@@ -145,7 +146,7 @@ def _counts(records: Sequence[RescaleRecord]) -> Json:
 
 
 def _stats(values: Sequence[int]) -> Json:
-    """Summarize durations (ms); of none Flink writes quantiles that are no numbers, as texts."""
+    """Summarize durations (ms); without any, the quantiles are the text "NaN", as in Flink."""
     ordered = sorted(values)
     if not ordered:
         return {"min": 0, "max": 0, "avg": 0, **dict.fromkeys(_QUANTILES, "NaN")}
@@ -155,7 +156,7 @@ def _stats(values: Sequence[int]) -> Json:
 
 
 def _quantile(ordered: Sequence[int], part: float) -> float:
-    """Return a quantile as Flink does it: by place `part` of n + 1, and straight between two values."""
+    """Return a quantile as Flink does: at position `part` of n + 1, with linear interpolation."""
     place = part * (len(ordered) + 1)
     below = math.floor(place)
     if below < 1:
@@ -166,7 +167,7 @@ def _quantile(ordered: Sequence[int], part: float) -> float:
     return lower + (place - below) * (upper - lower)
 
 
-# GET /jobs/{id}/rescales/overview, …/history, …/summary and …/details/{rescale}, as Flink 2.3 has them.
+# GET /jobs/{id}/rescales/overview, …/history, …/summary and …/details/{rescale}, as in Flink 2.3.
 
 
 PARTS: Mapping[str, Callable[[QueryView], Any]] = {
@@ -178,13 +179,13 @@ PARTS: Mapping[str, Callable[[QueryView], Any]] = {
 
 @frozen
 class JobRescales:
-    """A `part` of what is known of all rescales of a query that are kept."""
+    """One `part` of Flink's API for the kept rescales of a query."""
 
     board: Board
     part: str
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Show it."""
+        """Show this part."""
         response.text = as_json(PARTS[self.part](find(current(self.board).queries, query)))
 
 
@@ -195,7 +196,7 @@ class RescaleDetails:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str, rescale: str) -> None:
-        """Show it, with the states that the query was in."""
+        """Show the rescale, with the states of the query during it."""
         view = find(current(self.board).queries, query)
         for record in view.history:
             if rescale_id(view.facts.query, record) == rescale.lower():

@@ -1,6 +1,6 @@
-"""The policy in metrics, for monitoring systems: Prometheus', and those that Spark's metrics system knows.
+"""The policy's metrics for monitoring systems: Prometheus, and those that Spark's metrics system supports.
 
-A value that nobody knows has no sample. Counters count since this policy process began, and never fall.
+An unknown value has no sample. Counters count since this policy process started, and never decrease.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from spark_elastic.core.transitions import FINISHED
 from spark_elastic.core.view import QueryView
 from spark_elastic.runtime.view import DECISION_BUCKETS, Tally, Totals, View
 
-# What the metrics say of each query: name, kind, sentence, and the value, None where nobody knows it.
+# The metrics of each query: name, kind, description, and the value, None if it is unknown.
 
 
 @frozen
 class Shown:
-    """One query, what its load depends on, and its totals; the load is to be `target` at most."""
+    """One query, what its load depends on, and its totals; `target` is the highest load it should have."""
 
     query: QueryView
     workload: Workload
@@ -41,22 +41,22 @@ class Shown:
 
     @classmethod
     def of(cls, query: QueryView, view: View) -> Shown:
-        """Look at a query of a view."""
+        """Return a query of a view with its workload and totals."""
         tally = view.totals.queries[query.facts.query]
         return cls(query, query.workload(), tally, view.settings[TARGET_LOAD])
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of all its metrics."""
+        """The labels of all metrics of this query."""
         return {"query": self.query.facts.query, "name": self.query.facts.name or ""}
 
     @property
     def desired_slots(self) -> int | None:
-        """The slots that it needs for the target load."""
+        """The slots that the query needs for the target load."""
         return desired_slots(self.workload, self.target)
 
     def in_states(self, at: int) -> Mapping[str, float]:
-        """Return how long it was in each state that it has been in, in seconds, up to `at` (epoch ms)."""
+        """Return the time spent in each state so far, in seconds, up to `at` (epoch ms)."""
         stayed, state = self.tally.stayed_ms, self.query.state
         here = max(0, at - self.query.entered)
         return {
@@ -68,7 +68,7 @@ Value = Callable[[Shown], float | None]
 
 
 def _latest(of: Callable[[QueryProgress], float | None]) -> Value:
-    """Look at the last micro-batch, if there was one."""
+    """Return a function that reads a value of the last micro-batch, or returns None if there was none."""
     return lambda s: None if s.query.last_progress is None else of(s.query.last_progress)
 
 
@@ -177,12 +177,12 @@ QUERY_METRICS: Sequence[tuple[str, Literal["gauge", "counter"], str, Value]] = (
         lambda s: s.tally.paused_ms / 1_000,
     ),
 )
-"""All but those with labels of their own."""
+"""All metrics of a query, except those with labels of their own."""
 
 
 Sample = tuple[Mapping[str, str], float]
 Kind = Literal["gauge", "counter", "histogram"]
-# What may stand in one part of the name of a metric, whoever collects it.
+# Characters that cannot be used in one part of a metric's name in every monitoring system.
 _OTHERS = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -190,7 +190,7 @@ _OTHERS = re.compile(r"[^A-Za-z0-9_-]")
 class Metric:
     """One metric: a value for each set of labels.
 
-    The samples of a histogram are those of its buckets, up to each end; `total` is the sum of all values.
+    The samples of a histogram are its buckets, cumulative up to each bound; `total` is the sum of all values.
     """
 
     name: str
@@ -201,7 +201,7 @@ class Metric:
 
 
 def metrics(view: View) -> Iterator[Metric]:
-    """Return all metrics, each with what it is."""
+    """Return all metrics, each with its description."""
     queries = [Shown.of(query, view) for query in view.queries.values() if query.state != FINISHED]
     labels = [query.labels for query in queries]
     yield from _of_the_application(view, queries)
@@ -273,9 +273,9 @@ def _decision_times(totals: Totals) -> Metric:
 
 
 def flat(view: View) -> dict[str, float]:
-    """Return all metrics by a name that has its labels in it: ``rescales_total.new_resources.completed``.
+    """Return all metrics under a name that includes their labels: ``rescales_total.new_resources.completed``.
 
-    A query is called by its name, or by its id where the name is not its own.
+    A query appears under its name, or under its id if the name is missing or not unique.
     """
     queries = [query for query in view.queries.values() if query.state != FINISHED]
     named = Counter(_part(query.facts.name or "") for query in queries)

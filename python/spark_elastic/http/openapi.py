@@ -1,4 +1,4 @@
-"""The description of the API in OpenAPI's terms, as data; the tests hold every answer against it."""
+"""The OpenAPI description of the API, as data; the tests check every answer against it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from spark_elastic.runtime.board import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
 from spark_elastic.version import __version__
 
-# The parts that JSON schemas of the API are made of.
+# The building blocks of the API's JSON schemas.
 
 
 Schema = dict[str, Any]
-"""A JSON schema, or a part of the API's description."""
+"""A JSON schema, or another part of the API's description."""
 
 TEXT: Schema = {"type": "string"}
 INT: Schema = {"type": "integer"}
@@ -34,27 +34,27 @@ WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": LARGEST}
 
 
 def or_null(schema: Schema) -> Schema:
-    """Describe what may be missing."""
+    """Return a schema that also allows null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def one_of(literal: Any) -> Schema:
-    """Describe a text that is one of those of a literal type."""
+    """Return the schema of a text that is one of a literal type's values."""
     return {"type": "string", "enum": list(get_args(literal))}
 
 
 def said(schema: Schema, description: str) -> Schema:
-    """Describe what a schema's value means."""
+    """Return a schema with a description of its value."""
     return {**schema, "description": description}
 
 
 def list_(schema: Schema) -> Schema:
-    """Describe a list of such values."""
+    """Return the schema of a list of such values."""
     return {"type": "array", "items": schema}
 
 
 def object_(optional: Schema | None = None, /, **members: Schema) -> Schema:
-    """Describe an object that always has these members, may have `optional` ones, and no others."""
+    """Return the schema of an object that has all `members`, may have `optional` ones, and no others."""
     return {
         "type": "object",
         "properties": {**members, **(optional or {})},
@@ -64,11 +64,11 @@ def object_(optional: Schema | None = None, /, **members: Schema) -> Schema:
 
 
 def ref(name: str) -> Schema:
-    """Refer to one of the schemas by its name."""
+    """Return a reference to one of the schemas by its name."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-# What Flink's paths of rescales answer: a JSON schema for each, by the name that it has there.
+# The answers of Flink's paths for rescales: a JSON schema for each, by its name in Flink.
 
 
 _FLINK_ID: Schema = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
@@ -163,7 +163,7 @@ FLINK_SCHEMAS: Mapping[str, Schema] = {
 }
 
 
-# What the answers and bodies of the API look like: a JSON schema for each, by its name.
+# The answers and bodies of the API: a JSON schema for each, by name.
 
 
 _STATE: Schema = {"type": "string", "enum": list(TRANSITIONS)}
@@ -176,7 +176,10 @@ _BOUND: Schema = {
 
 _VERTEX_ID = "^[0-9a-f]{32}$"
 _VERTEX_NAME: Schema = {"type": "string", "pattern": "^(shuffle|source-[0-9]+)$"}
-_TARGET = {**_BOUND, "description": "As many where no policy speaks; -1: no target; left out: as it is."}
+_TARGET = {
+    **_BOUND,
+    "description": "Partitions wanted where no policy decides; -1: no target; left out: unchanged.",
+}
 _VERTEX = object_(parallelism=object_(lowerBound=_BOUND, upperBound=_BOUND))
 _SHUFFLE = object_(parallelism=object_({"target": _TARGET}, lowerBound=_BOUND, upperBound=_BOUND))
 
@@ -194,7 +197,7 @@ SCHEMAS: dict[str, Schema] = {
             "description": "Whether this is from the event log of an ended application.",
         },
         mayWrite={"type": "boolean", "description": "Whether the caller may make changes."},
-        maxParallelism={"type": "integer", "description": "What an upper bound of -1 stands for."},
+        maxParallelism={"type": "integer", "description": "The value of an upper bound of -1."},
         policyRestarts=said(COUNT, "Policy processes before this one."),
         slots=object_(
             now=COUNT,
@@ -239,7 +242,7 @@ SCHEMAS: dict[str, Schema] = {
         },
         lacks={
             **list_(object_(what=TEXT, why=TEXT, instead=TEXT, since=TEXT)),
-            "description": "What this Spark lacks besides parts, and which version has it.",
+            "description": "Other features that this Spark lacks, and which version has them.",
         },
     ),
     "Query": object_(
@@ -251,7 +254,7 @@ SCHEMAS: dict[str, Schema] = {
         trigger=one_of(Trigger),
         triggerMs=MS,
         partitions=said(or_null(COUNT), "Shuffle partitions in force; null: not known yet."),
-        target=said(or_null(COUNT), "Partitions that it is on its way to; null: none."),
+        target=said(or_null(COUNT), "Partitions that it is scaling to; null: none."),
         requirements=ref("ResourceRequirements"),
         vertexIds={
             "type": "object",
@@ -260,17 +263,20 @@ SCHEMAS: dict[str, Schema] = {
             "additionalProperties": {"type": "string", "pattern": _VERTEX_ID},
         },
         boundBy={"type": "string", "description": "Where the upper bound comes from."},
-        slots={**COUNT, "description": "The slots that it can use; of too few, those that others leave it."},
+        slots={
+            **COUNT,
+            "description": "The slots that it can use; if there are too few, those that others leave.",
+        },
         grantedSlots={
             **or_null(COUNT),
-            "description": "The slots that spark.elastic.policy lets it have; null: its bounds count alone.",
+            "description": "The slots that spark.elastic.policy allows; null: only its bounds apply.",
         },
         neededSlots={**COUNT, "description": "The slots for its lower bounds."},
-        priority=said(INT, "A higher one comes first where there are too few slots for all lower bounds."),
-        weight=said(NUMBER, "Its part where there are too few slots for all upper bounds."),
+        priority=said(INT, "If there are too few slots for all lower bounds, higher priority comes first."),
+        weight=said(NUMBER, "Its share if there are too few slots for all upper bounds."),
         slotSharingGroups={
             "type": "object",
-            "description": "The group of each vertex: slots are shared within one, and not between them.",
+            "description": "The slot sharing group of each vertex: slots are shared within a group only.",
             "additionalProperties": TEXT,
         },
         mode=one_of(Mode),
@@ -285,42 +291,42 @@ SCHEMAS: dict[str, Schema] = {
         sources={**list_(TEXT), "description": "What is read, in the order of the vertices source-0, …"},
         lastBatch=or_null(ref("Batch")),
         policy=said(
-            or_null(ref("Policy")), "What spark.elastic.policy makes of it; null: its bounds count alone."
+            or_null(ref("Policy")), "The decision of spark.elastic.policy; null: only its bounds apply."
         ),
         lastDecision=or_null(ref("Decision")),
     ),
     "Policy": object_(
         name=said(TEXT, "The policies that decide, split by commas."),
         wantedSlots=said(COUNT, "The slots that it wants for the query."),
-        allowedSlots=said(COUNT, "As many of them as limits allow."),
+        allowedSlots=said(COUNT, "Of these, the slots that limits allow."),
         reason=said(TEXT, "The code of its last reason."),
-        message=said(TEXT, "Why it wants these, and why not more."),
+        message=said(TEXT, "Why it wants these slots, and not more."),
         until=said(
-            or_null(TIME), "When it looks again at the latest, in epoch ms; null: when something happens."
+            or_null(TIME), "When it decides again at the latest, in epoch ms; null: at the next event."
         ),
         objective=said(
             or_null(
                 object_(
-                    load=said(NUMBER, "The part of its time that micro-batches are to take."),
+                    load=said(NUMBER, "Target share of time that micro-batches take."),
                     loadBand=said(NUMBER, "How far above that the load may be before scaling up."),
                     intervalMs=said(MS, "The trigger interval, 0 without one."),
                     maxLagMs=or_null(MS),
-                    catchUpMs=said(MS, "Time in which a backlog is to be processed."),
+                    catchUpMs=said(MS, "Time in which a backlog should be processed."),
                 )
             ),
-            "What it aims at; null, as what follows: not known yet, or there is nothing to read.",
+            "Its objective; null, like what follows: not known yet, or nothing to read.",
         ),
-        load=said(or_null(NUMBER), "The load with the slots of now, by the model."),
+        load=said(or_null(NUMBER), "The predicted load with the current slots."),
         rowsPerSecond=said(or_null(NUMBER), "Rows that arrive."),
         model=said(
             or_null(
                 object_(
-                    fixedMs=said(NUMBER, "The part of a micro-batch that no slot shortens."),
-                    rowUs=said(NUMBER, "Microseconds of one slot for each row."),
+                    fixedMs=said(NUMBER, "The part of a micro-batch that more slots do not shorten."),
+                    rowUs=said(NUMBER, "Microseconds of slot time per row."),
                     confidence=said(NUMBER, "From 0 to 1."),
                     points=said(
                         or_null(list_(object_(rowsPerSlot=NUMBER, durationMs=MS))),
-                        "The micro-batches that the line is laid through; null in lists of queries.",
+                        "The micro-batches that the line is fitted to; null in lists of queries.",
                     ),
                 )
             ),
@@ -329,16 +335,16 @@ SCHEMAS: dict[str, Schema] = {
         backlog=said(
             or_null(
                 object_(
-                    rows=said(COUNT, "Rows that have piled up."),
-                    withinMs=said(MS, "Time in which they are to be processed."),
-                    goneInMs=said(or_null(MS), "The forecast with the slots of now; null: never."),
+                    rows=said(COUNT, "Rows in the backlog."),
+                    withinMs=said(MS, "Time in which they should be processed."),
+                    goneInMs=said(or_null(MS), "The forecast with the current slots; null: never."),
                 )
             ),
-            "What has piled up; null: nothing to speak of.",
+            "The backlog; null: none worth mentioning.",
         ),
         mostRows=said(
             or_null(COUNT),
-            "Rows that a micro-batch reads of Kafka at most (`autoscale.backpressure`); null: no limit.",
+            "Max rows that a micro-batch reads from Kafka (`autoscale.backpressure`); null: no limit.",
         ),
     ),
     "Batch": object_(
@@ -396,12 +402,12 @@ SCHEMAS: dict[str, Schema] = {
         slotsAfter=or_null(COUNT),
         partitionsBefore=or_null(COUNT),
         partitionsAfter=or_null(COUNT),
-        pausedMs=said(MS, "Milliseconds for which the query did not run."),
+        pausedMs=said(MS, "Milliseconds during which the query was paused."),
         executorsUsed=said(
             or_null(TIME),
-            "When the last executor that joined meanwhile had its first task; null: none is known.",
+            "When the last executor that joined meanwhile got its first task; null: unknown.",
         ),
-        warmUpMs=said(or_null(MS), "The longest that one of these was warmed up for before that."),
+        warmUpMs=said(or_null(MS), "The longest warm-up among these executors."),
         states=list_(object_(state=_STATE, entered=TIME, left=or_null(TIME))),
     ),
     "Timeline": object_(
@@ -412,14 +418,14 @@ SCHEMAS: dict[str, Schema] = {
     "Queries": object_(queries=list_(ref("Query")), total=COUNT),
     "Stages": object_(
         stages=list_(ref("Stage")),
-        unanswered=said(COUNT, "Questions that Spark's own rules had to decide."),
+        unanswered=said(COUNT, "Questions that were left to Spark's own rules."),
     ),
     "Stage": object_(
         number=INT,
         at=TIME,
-        group=said(TEXT, "The shuffles or the scan that were decided about together."),
+        group=said(TEXT, "The shuffles or the scan of this decision."),
         question={"type": "string", "enum": [question.__name__ for question in QUESTION_TYPES]},
-        tookUs=said(COUNT, "Microseconds of the policy process."),
+        tookUs=said(COUNT, "Microseconds that the policy process took."),
         kind=one_of(DecisionKind),
         reason=TEXT,
         message=TEXT,
@@ -465,10 +471,10 @@ SCHEMAS: dict[str, Schema] = {
     "Exception": object_(
         at=TIME,
         error=TEXT,
-        summary=said(TEXT, "The error, of a Python traceback the line that says what was raised."),
+        summary=said(TEXT, "The error; of a Python traceback, the line that says what was raised."),
         errorClass=or_null(TEXT),
         causes=list_(TEXT),
-        offsets=said(TEXT, "Up to where the failed micro-batch was to read."),
+        offsets=said(TEXT, "The end offsets of the failed micro-batch."),
         reason={"type": "string", "description": "The code of the decision that followed."},
     ),
     "Decision": object_(
@@ -488,11 +494,11 @@ SCHEMAS: dict[str, Schema] = {
             "additionalProperties": {"anyOf": [NUMBER, TEXT]},
         },
         alternatives=list_(TEXT),
-        until=said(or_null(TIME), "Until when something is waited for, in epoch ms."),
+        until=said(or_null(TIME), "The end of a wait, in epoch ms."),
     ),
     "Errors": {
         "type": "object",
-        "description": "Why a request was refused: a sentence for each error, all of them at once.",
+        "description": "Why a request was refused: one sentence for each error, all at once.",
         "properties": {
             "errors": {**list_(TEXT), "minItems": 1},
             "problems": list_(object_(code=TEXT, where=TEXT, message=TEXT)),
@@ -518,7 +524,7 @@ _REFUSALS = {
     412: "If-Match names other bounds than those in force.",
     413: "The body has more than 64 KiB.",
     415: "The Content-Type is not application/json.",
-    500: "It cannot be journaled, so it was not done.",
+    500: "It could not be journaled, so nothing was changed.",
     503: "The policy is busy, just starting, or gone: retry after the seconds in Retry-After.",
 }
 _SAVEPOINTS = (
@@ -561,7 +567,7 @@ def _body(schema: Schema, *, required: bool) -> Schema:
 _ID = _parameter("query", TEXT, "The id of a streaming query; its dashes may be left out.", "path")
 _NR = _parameter("number", {"type": "integer", "minimum": 1}, "The number of a decision.", "path")
 _RESCALE = _parameter("rescale", TEXT, "The id of a rescale, as the history has it.", "path")
-_SEARCH = _parameter("search", TEXT, "Only those whose name or id contains this.")
+_SEARCH = _parameter("search", TEXT, "Only those with this in their name or id.")
 _OFFSET = _parameter("offset", WHOLE, "Skip this many of the first.")
 _BEFORE = _parameter("before", WHOLE, "Only those with a lower number.")
 _AFTER = _parameter("after", WHOLE, "Only those with a higher number.")
@@ -573,11 +579,11 @@ def _limit(most: int) -> Schema:
 
 
 _ETAG = {"ETag": {"schema": TEXT, "description": "Changes with the bounds."}}
-_IF_MATCH = _parameter("If-Match", TEXT, "The ETag of the bounds that are to be replaced.", "header")
+_IF_MATCH = _parameter("If-Match", TEXT, "The ETag of the bounds to replace.", "header")
 
 
 def _requirements(shown: str) -> Schema:
-    """Describe the bounds of a query, shown in the form of this schema."""
+    """Describe the operations on a query's bounds; `shown` is the name of the schema that GET returns."""
     return {
         "parameters": [_ID],
         "get": _operation("Show the bounds in force.", shown, 404, headers=_ETAG),
@@ -591,7 +597,7 @@ def _requirements(shown: str) -> Schema:
             requestBody=_body(ref("WantedRequirements"), required=True),
         ),
         "delete": _operation(
-            "Take back the bounds that were set: the configured ones apply.",
+            "Withdraw the bounds that were set: the configured ones apply.",
             "Empty",
             *_CHANGE,
             412,
@@ -601,7 +607,7 @@ def _requirements(shown: str) -> Schema:
 
 
 def _order(summary: str, body: str) -> Schema:
-    """Describe a POST that orders something, and the PUT that does the same."""
+    """Describe a POST that orders something, and the equivalent PUT."""
     more: dict[str, Any] = {"status": 202, "requestBody": _body(ref(body), required=False)}
     return {
         "post": _operation(f"{summary}.", "Empty", *_WRITE, 400, **more),
@@ -614,7 +620,7 @@ def document() -> Schema:
     return {
         "openapi": "3.1.0",
         "info": {"title": "spark-elastic", "version": __version__, "license": {"name": "Apache-2.0"}},
-        # Relative to this document, so that it holds behind every proxy.
+        # Relative to this document, so that it works behind every proxy.
         "servers": [{"url": "."}],
         "paths": {
             "/overview": {"get": _operation("Show the application at a glance.", "Overview")},
@@ -662,7 +668,7 @@ def document() -> Schema:
             "/queries/{query}/timeline": {
                 "parameters": [_ID],
                 "get": _operation(
-                    "Show what has happened to a query lately, the newest last.",
+                    "Show the recent history of a query, the newest last.",
                     "Timeline",
                     400,
                     404,

@@ -1,4 +1,4 @@
-"""The JSON of the API. All times are epoch ms, names that end in `Ms` are durations."""
+"""The JSON of the API. All times are epoch ms; names that end in `Ms` are durations."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from spark_elastic.runtime.board import DecidedStage, Sizes, Timeline
 from spark_elastic.runtime.view import View
 from spark_elastic.version import __version__
 
-# The ids of vertices for clients of Flink, which know a vertex by 32 hexadecimal digits.
-# A vertex has the same id as long as its query has: it follows from the query's id and the vertex' name.
+# Vertex ids for clients of Flink, which identify a vertex by 32 hexadecimal digits. An id follows from the
+# query's id and the vertex's name, so it does not change as long as the query's id stays.
 
 
 _BYTES = 16
@@ -42,16 +42,16 @@ def vertex_id(query: str, vertex: str) -> str:
 
 
 def vertex_ids(query: str, vertices: Iterable[str]) -> Mapping[str, str]:
-    """Return the ids of vertices, by their names."""
+    """Return the ids of vertices, by name."""
     return {vertex: vertex_id(query, vertex) for vertex in vertices}
 
 
 def by_name(
     ids: Mapping[str, str], wanted: Mapping[str, WantedBounds]
 ) -> Mapping[str, WantedBounds] | Refused:
-    """Return bounds by the names of vertices; each may be called by its name or by its id.
+    """Return bounds by vertex name; each vertex may be given by its name or by its id.
 
-    `ids` are those of the query's vertices, by name. What is neither stays as it is, for `declare` to refuse.
+    `ids` are those of the query's vertices, by name. An unknown key stays as it is, for `declare` to refuse.
     """
     names = {id: name for name, id in ids.items()}
     named: dict[str, WantedBounds] = {}
@@ -65,11 +65,11 @@ def by_name(
     return Refused(problems=tuple(problems)) if problems else named
 
 
-# The JSON of what a policy makes of a query: what it wants, what it goes by, and what it expects.
+# The JSON of a policy's plan for a query: what it wants, the basis of that, and what it expects.
 
 
 def plan(view: QueryView, *, points: bool) -> dict[str, Any] | None:
-    """Show it, None where declared bounds alone count; with `points` the micro-batches that it rests on."""
+    """Return the plan, None if declared bounds alone count; `points` adds the micro-batches behind it."""
     shown = view.plan
     if shown is None:
         return None
@@ -125,9 +125,9 @@ def _backlog(outlook: Outlook) -> dict[str, Any] | None:
     }
 
 
-# Bounds as a body of Flink's form: read, and written.
+# Reading and writing bounds as a body in Flink's form:
 # {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 8}}}
-# Beside the two there may be a `target`, which Flink has not.
+# In addition to the two there may be a `target`, which Flink does not have.
 
 
 _LARGEST = 2**31 - 1
@@ -135,7 +135,7 @@ _TARGET = "target"
 
 
 def read_body(body: object) -> Mapping[str, WantedBounds] | Refused:
-    """Read a body of Flink's form, as parsed from JSON. Numbers are not looked at: see `declare`."""
+    """Read a body in Flink's form, as parsed from JSON. The values are not checked: see `declare`."""
     problems: list[Problem] = []
     wanted: dict[str, WantedBounds] = {}
     vertices = _object("$", body, problems)
@@ -162,7 +162,7 @@ def read_body(body: object) -> Mapping[str, WantedBounds] | Refused:
 
 
 def write_body(vertices: Mapping[str, Bounds | WantedBounds]) -> dict[str, Any]:
-    """Write bounds as a body of Flink's form; `read_body` takes it back."""
+    """Write bounds as a body in Flink's form; `read_body` reads it back."""
     return {vertex: {"parallelism": _parallelism(bounds)} for vertex, bounds in vertices.items()}
 
 
@@ -174,7 +174,7 @@ def _parallelism(bounds: Bounds | WantedBounds) -> dict[str, int]:
 def _object(
     path: str, value: object, problems: list[Problem], *fields: str, optional: tuple[str, ...] = ()
 ) -> Mapping[str, Any] | None:
-    """Return `value` if it is an object; with `fields`, those have to be in it, others only if `optional`."""
+    """Return `value` if it is an object; `fields` must be in it, and other names must be `optional`."""
     if not isinstance(value, Mapping):
         message = f"{path} is {_shown(value)}, allowed is an object: write {{…}}"
         problems.append(Problem(code="wrong_type", where=path, message=message))
@@ -199,7 +199,7 @@ def _listed(*names: str) -> str:
 
 
 def _whole(path: str, value: object, problems: list[Problem]) -> int:
-    """Return `value` if it is a whole number of 32 bits; True and False are none."""
+    """Return `value` if it is a whole number of 32 bits; True and False are not."""
     if type(value) is int and -_LARGEST <= value <= _LARGEST:
         return value
     message = f"{path} is {_shown(value)}, allowed is {ALLOWED}: write -1"
@@ -216,7 +216,7 @@ def _member(path: str, name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return what was found in the words of JSON, shortened."""
+    """Return a value in the terms of JSON, shortened."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -234,7 +234,7 @@ Json = dict[str, Any]
 
 
 def overview(view: View) -> Json:
-    """Show the application at a glance."""
+    """Return the application at a glance."""
     states: dict[str, int] = {}
     for query in view.queries.values():
         states[query.state] = states.get(query.state, 0) + 1
@@ -277,7 +277,7 @@ def overview(view: View) -> Json:
 
 
 def custom_policy(name: str, metrics: CustomMetrics) -> Json:
-    """Show a custom policy, and why it has no answer if that is so."""
+    """Return a custom policy, with its error if it is failing."""
     failing = metrics.failing
     return {
         "name": name,
@@ -290,7 +290,7 @@ def custom_policy(name: str, metrics: CustomMetrics) -> Json:
 
 
 def desired_slots(view: View) -> int | None:
-    """Add up what the slot-sharing groups of the queries that live want; None if one wants all there are."""
+    """Return the total slots wanted by the groups of live queries; None if one wants all slots."""
     live = (query.requirements for query in view.queries.values() if query.state != FINISHED)
     wants = [group.wanted for group in joined_groups(live).values()]
     maximum = view.settings[rescaling.MAX_PARALLELISM]
@@ -298,7 +298,7 @@ def desired_slots(view: View) -> int | None:
 
 
 def query(view: QueryView, *, points: bool = False) -> Json:
-    """Show one query; the micro-batches that its policy goes by only with `points`, since they are many."""
+    """Return one query; `points` adds the micro-batches that its policy uses, which are many."""
     facts = view.facts
     return {
         "id": facts.query,
@@ -353,7 +353,7 @@ def _batch(progress: QueryProgress) -> Json:
 
 
 def requirements(value: Requirements) -> Json:
-    """Show bounds as a body that PUT takes back."""
+    """Return bounds as a body that PUT accepts."""
     return write_body({vertex.id: vertex.bounds for vertex in value.vertices})
 
 
@@ -363,12 +363,12 @@ def etag(value: Requirements) -> str:
 
 
 def savepoint(taken: Savepoint) -> Json:
-    """Show a savepoint."""
+    """Return a savepoint."""
     return {"at": taken.at, "path": taken.path, "batch": taken.batch, "bytes": taken.bytes}
 
 
 def rescale(record: RescaleRecord) -> Json:
-    """Show one rescale."""
+    """Return one rescale."""
     return {
         "number": record.number,
         "requirements": record.requirements,
@@ -392,7 +392,7 @@ def rescale(record: RescaleRecord) -> Json:
 
 
 def exception(failure: RunFailure) -> Json:
-    """Show one failure of a run."""
+    """Return one failure of a run."""
     return {
         "at": failure.at,
         "error": failure.failure.error,
@@ -405,7 +405,7 @@ def exception(failure: RunFailure) -> Json:
 
 
 def decision(value: Decision) -> Json:
-    """Show one decision with all that led to it."""
+    """Return one decision with everything that led to it."""
     return {
         "number": value.number,
         "query": value.query,
@@ -424,7 +424,7 @@ def decision(value: Decision) -> Json:
 
 
 def timeline(series: Timeline, query: str, after: int) -> Json:
-    """Show the series of a query's chart from a time on."""
+    """Return the series of a query's chart after `after` (epoch ms)."""
     return {
         "batches": [
             {
@@ -443,14 +443,14 @@ def timeline(series: Timeline, query: str, after: int) -> Json:
 
 
 def stages(decided: Sequence[DecidedStage], before: int = LARGEST, most: int | None = None) -> Json:
-    """Show the decisions about batch stages below a number, `decided` having the newest first."""
+    """Return the decisions about batch stages with numbers below `before`; `decided` has the newest first."""
     shown = islice((one for one in decided if one.number < before), most)
     unanswered = decided[0].stage["unanswered"] if decided else 0
     return {"stages": [stage(one) for one in shown], "unanswered": unanswered}
 
 
 def stage(decided: DecidedStage) -> Json:
-    """Show one decision about a batch stage."""
+    """Return one decision about a batch stage."""
     stage = decided.stage
     question = stage["question"]
     return {

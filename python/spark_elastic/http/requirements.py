@@ -1,9 +1,9 @@
 """GET, PUT and DELETE /queries/{id}/resource-requirements, and the same at Flink's path, /jobs/{id}/….
 
-GET returns what PUT takes, and its ETag; a PUT with `If-Match` is refused if the bounds are others by then.
-A PUT may call vertices by their names or by their ids. GET gives the names, and at Flink's path the ids,
-since Flink's own clients read no other keys; nor do they read refusals with more than `errors` in them.
-DELETE, which Flink has not, takes back what was set.
+GET returns what PUT accepts, and its ETag. A PUT or DELETE with `If-Match` is refused if the bounds have
+changed since. A PUT may name vertices by name or by id. GET returns names, but ids at Flink's path, since
+Flink's own clients read no other keys. They also read no refusals with other fields than `errors`. DELETE,
+which Flink does not have, takes back the bounds that were set.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from spark_elastic.runtime.view import View
 
 @frozen
 class ResourceRequirements:
-    """The bounds of a query; `for_flink`: in the form that Flink's own clients read."""
+    """The bounds of a query; with `for_flink`, in the form that Flink's own clients read."""
 
     board: Board
     for_flink: bool = False
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Show the declared bounds, whatever a policy makes of them."""
+        """Show the declared bounds, independent of a policy."""
         view = find(current(self.board).queries, query)
         response.set_header("ETag", present.etag(view.declared))
         shown = present.requirements(view.declared)
@@ -46,7 +46,7 @@ class ResourceRequirements:
         response.text = as_json(shown)
 
     def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Set other bounds; they are in the journal and in force when the answer comes."""
+        """Set other bounds; they are in the journal and in force when the answer arrives."""
         try:
             self._change(request, query, has_body=True)
         except Refusal as refusal:
@@ -56,7 +56,7 @@ class ResourceRequirements:
         response.text = "{}"
 
     def on_delete(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Take back what was asked for: what is configured counts when the answer comes."""
+        """Take back the requested bounds; the configured ones are in force when the answer arrives."""
         self._change(request, query, has_body=False)
         response.text = "{}"
 
@@ -73,7 +73,7 @@ class ResourceRequirements:
 
 @frozen
 class _Change:
-    """Checks a change of bounds against the queries as they are; `wanted` None takes back what was set."""
+    """Checks a change of bounds against the current queries; `wanted` None takes back what was set."""
 
     query: str
     wanted: Mapping[str, WantedBounds] | None
@@ -97,7 +97,7 @@ class _Change:
 
 
 def _as_flink_has_it(query: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return bounds by the ids of the vertices, without targets: Flink's clients read no other fields."""
+    """Return bounds by vertex id, without targets: Flink's clients read no other fields."""
     return {
         vertex_id(query, vertex): {
             "parallelism": {end: bound for end, bound in entry["parallelism"].items() if end != "target"}
@@ -107,13 +107,13 @@ def _as_flink_has_it(query: str, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, Bounds]:
-    """Return the bounds of all vertices that a body means. Raises Refusal with all that is wrong."""
+    """Return the bounds of all vertices that a body requests. Raises Refusal with all problems."""
     known = max_parallelism(query.facts, query.settings)
     named = by_name(vertex_ids(query.facts.query, known), wanted)
     declared = named if isinstance(named, Refused) else declare(known, {**_sources(query), **named})
     if isinstance(declared, Refused):
         raise refused(*declared.problems)
-    # Who says nothing of the target, as Flink's clients, leaves it as it is where the new bounds let it.
+    # If a client sends no target, as Flink's clients do, the present one stays if the new bounds allow it.
     kept = query.declared.shuffle.bounds.target
     bounds = declared.vertices[SHUFFLE]
     if not isinstance(named, Refused) and named[SHUFFLE].target is None and bounds.holds(kept):
@@ -122,7 +122,7 @@ def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[s
 
 
 def _sources(query: QueryView) -> Mapping[str, WantedBounds]:
-    """Return what the sources keep that a body leaves out."""
+    """Return the present bounds of the sources, which sources missing from a body keep."""
     return {
         vertex.id: WantedBounds(lower=vertex.bounds.lower, upper=vertex.bounds.upper)
         for vertex in query.declared.vertices

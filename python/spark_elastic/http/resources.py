@@ -1,4 +1,4 @@
-"""GET /queries and all that is below a query but can only be read."""
+"""The resources of the API, except for resource requirements and rescales in Flink's form."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from spark_elastic.settings import Settings
 
 @frozen
 class Queries:
-    """All queries, the latest finished ones among them."""
+    """All queries, including the latest finished ones."""
 
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """List those that have `search` in name or id, ended ones last: `limit` of them from `offset` on."""
+        """List queries with `search` in name or id, ended ones last: at most `limit`, from `offset` on."""
         queries = current(self.board).queries
         search = request.get_param("search") or ""
         offset, most = whole(request, "offset", 0, 0, LARGEST), limit(request, LARGEST, LARGEST)
@@ -54,18 +54,18 @@ class Query:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Show it."""
+        """Show the query."""
         response.text = as_json(present.query(find(current(self.board).queries, query), points=True))
 
 
 @frozen
 class Rescales:
-    """What became of each rescale of a query."""
+    """The outcome of each rescale of a query."""
 
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """List them, the newest first; at most `limit`, `before` a number."""
+        """List the rescales, newest first: at most `limit`, with numbers below `before`."""
         history = find(current(self.board).queries, query).history
         last, most = before(request), limit(request, LARGEST, LARGEST)
         shown = islice((record for record in history if record.number < last), most)
@@ -74,12 +74,12 @@ class Rescales:
 
 @frozen
 class Timeline:
-    """What has happened to a query lately, in series for a chart."""
+    """The recent history of a query, as series for a chart."""
 
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Show its micro-batches, the slots and the lost executors, all `after` a time (epoch ms)."""
+        """Show the micro-batches, the slots and the lost executors, all after `after` (epoch ms)."""
         id = find(current(self.board).queries, query).facts.query
         after = whole(request, "after", 0, 0, LATEST)
         response.text = as_json(present.timeline(self.board.timeline, id, after))
@@ -92,7 +92,7 @@ class Exceptions:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
-        """List them, the newest first."""
+        """List the failures, newest first."""
         failures = find(current(self.board).queries, query).exceptions
         response.text = as_json({"exceptions": [present.exception(failure) for failure in failures]})
 
@@ -107,7 +107,7 @@ class Overview:
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """Show mode, slots, executors, states of queries, and whether who asks may change something."""
+        """Show mode, slots, executors, query states, and whether the client may change something."""
         view = current(self.board)
         response.text = as_json({**present.overview(view), "mayWrite": may_write(request, view)})
 
@@ -125,7 +125,7 @@ class Stages:
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """List them, the newest first; `unanswered` counts the questions that Spark's own rules decided."""
+        """List the decisions, newest first; `unanswered` counts the questions left to Spark's own rules."""
         current(self.board)
         last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
         response.text = as_json(present.stages(self.board.stages, last, most))
@@ -138,7 +138,7 @@ class Stage:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
-        """Show it with all that led to it."""
+        """Show the decision with everything that led to it."""
         current(self.board)
         stages = self.board.stages
         found = next((stage for stage in stages if str(stage.number) == number), None)
@@ -148,17 +148,17 @@ class Stage:
         response.text = as_json(present.stage(found))
 
 
-# POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy passes no POST on.
+# POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy does not forward POST.
 
 
 @frozen
 class Stop:
-    """The end of a query, as its application would bring it about."""
+    """Stops a query, as its own application would."""
 
     board: Board
 
     def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Stop the query for good; the order is in the journal when the answer comes, the end follows."""
+        """Stop the query permanently; the order is journaled when the answer arrives, the stop follows."""
         view = current(self.board)
         guard(request, view)
         find(view.queries, query)
@@ -173,7 +173,7 @@ class Stop:
 
 @frozen
 class _Stop:
-    """Checks that there is something to stop."""
+    """Checks that the query has not ended yet."""
 
     query: str
     by: str
@@ -194,7 +194,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 @frozen
 class Metrics:
-    """What a monitoring system collects."""
+    """The metrics for a monitoring system."""
 
     board: Board
 
@@ -222,7 +222,7 @@ def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    # A lone half of a surrogate pair, which Java allows in a name, is no text outside of Java.
+    # A lone surrogate, which Java allows in a name, is not valid text outside Java.
     whole = text.encode("utf-8", "replace").decode()
     return whole.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -231,10 +231,10 @@ def _escaped(text: str) -> str:
 
 
 class Document:
-    """The description of this API."""
+    """The OpenAPI description of this API."""
 
     def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
-        """Show it."""
+        """Show the description."""
         response.text = as_json(document())
 
 
@@ -251,7 +251,7 @@ class Decisions:
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """List them, the newest first: those of a `query`, of a `kind`, `after` or `before` a number."""
+        """List the decisions, newest first: those of a `query`, of a `kind`, `after` or `before` a number."""
         decisions = current(self.board).decisions
         query, kind = request.get_param("query"), request.get_param("kind")
         if kind is not None and kind not in get_args(DecisionKind):
@@ -276,7 +276,7 @@ class Decision:
     board: Board
 
     def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
-        """Show it with all that led to it."""
+        """Show the decision with everything that led to it."""
         decisions = current(self.board).decisions
         found = next((d for d in decisions if str(d.number) == number), None)
         if found is None:
@@ -285,24 +285,24 @@ class Decision:
         response.text = as_json(present.decision(found))
 
 
-# GET /archive, which only the shim can ask for: what the History Server shows of an application.
+# GET /archive, which only the shim can request: what the History Server shows of an application.
 
 
-# It becomes one line of the event log.
+# The archive becomes one line of the event log.
 MOST_CHARACTERS = 8 << 20
-# The journal has the older ones.
+# The journal has the older decisions.
 _STAGES = 200
 
 
 @frozen
 class Archive:
-    """Answers of the API by their path, whole lists each."""
+    """Answers of the API by their path, with complete lists."""
 
     board: Board
     most: int
 
     def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
-        """Show them; details of queries for which there is no room are left out, the last queries first."""
+        """Show the answers; if they are too long, details of queries are left out, the last queries first."""
         answers, room = {}, self.most
         for path, answer in self._answers(current(self.board)):
             text = as_json(answer)
@@ -328,22 +328,22 @@ class Archive:
             yield f"queries/{id}/timeline", present.timeline(self.board.timeline, id, 0)
 
 
-# Where a savepoint may be written to: it becomes a write with the driver's credentials.
-# The settings name the folders, and who asks may choose below them. A refusal says which those are, and
-# nothing of what is at the place that was asked for.
+# Where a savepoint may be written: the request becomes a write with the driver's credentials.
+# The settings name the folders, and the client may choose one below them. A refusal names these folders, and
+# reveals nothing about the content of the requested place.
 
 
 def permitted(target: str, settings: Settings) -> tuple[str, str]:
-    """Return the folder that was asked for, and the one that allows it. Raises Refusal (400)."""
+    """Return the requested folder, and the folder that permits it. Raises Refusal (400)."""
     folder, allowed = settings[SAVEPOINT_DIR], tuple(_allowed(settings))
     if folder is not None and target == folder:
-        return folder, folder  # whatever its name has in it: nobody but the settings has chosen it
+        return folder, folder  # not checked, because only the settings can have chosen it
     try:
         place = Place.parse(target)
     except ValueError as error:
         raise Refusal(400, f"target is no folder that can be written to, {error}: {_say(allowed)}") from None
     if folder is not None and [place] == list(_places([folder])):
-        return folder, folder  # as the settings spell it: there older ones may be removed
+        return folder, folder  # as spelled in the settings: older savepoints may be removed there
     for prefix in allowed:
         if place.is_within(prefix):
             return str(place), str(prefix)
@@ -356,7 +356,7 @@ def _allowed(settings: Settings) -> Iterator[Place]:
 
 def _places(texts: Iterable[str]) -> Iterator[Place]:
     for text in texts:
-        # The folder of the settings may be one that is relative, and so none to compare with.
+        # The folder in the settings may be relative, and then cannot be compared.
         with suppress(ValueError):
             yield Place.parse(text)
 
@@ -366,7 +366,7 @@ def _say(allowed: tuple[Place, ...]) -> str:
     return f"allowed is what is below {places} ({SAVEPOINT_DIR.full_name}, {SAVEPOINT_PREFIXES.full_name})"
 
 
-# GET and POST /queries/{id}/savepoints; PUT does what POST does, since YARN's proxy passes no POST on.
+# GET and POST /queries/{id}/savepoints; PUT does the same as POST, since YARN's proxy does not forward POST.
 
 
 _LONGEST_TARGET = 4096
@@ -375,20 +375,20 @@ _EXAMPLE = '{"target": "hdfs://namenode/savepoints", "stop": false}'
 
 @frozen
 class Savepoints:
-    """The savepoints of a query, and the wish for another one."""
+    """The savepoints of a query, and requests for another one."""
 
     board: Board
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """List the last savepoints that were completed, the newest first.
+        """List the last completed savepoints, newest first.
 
-        What has become of them since is not looked at: one may have been removed.
+        Whether they still exist is not checked: one may have been removed since.
         """
         found = find(current(self.board).queries, query)
         response.text = as_json({"savepoints": [present.savepoint(taken) for taken in found.savepoints]})
 
     def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
-        """Ask for one; the order is in the journal when the answer comes, the savepoint follows."""
+        """Request a savepoint; the order is journaled when the answer arrives, and the savepoint follows."""
         view = current(self.board)
         guard(request, view)
         find(view.queries, query)
@@ -428,7 +428,7 @@ def _read(body: Any) -> tuple[str | None, bool]:
 
 @frozen
 class _Savepoint:
-    """Checks that there is something to copy, and that it is not being copied."""
+    """Checks that the query can be saved, and that no savepoint of it is being taken."""
 
     query: str
     by: str

@@ -1,4 +1,4 @@
-"""What holds for every request that changes something: who may, in which form, and how it is carried out."""
+"""Rules for every request that changes something: who may send it, its form, and how it is carried out."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from spark_elastic.http.wsgi import REQUEST, HttpRequest
 from spark_elastic.runtime.board import Board, Check, Late, NotJournaled
 from spark_elastic.runtime.view import View
 
-# The loop answers within milliseconds unless it hangs; the client is told before its own time is over.
+# The loop answers within milliseconds unless it hangs; the client gets an answer before its own timeout.
 _LOOP_S = 5.0
 _MARGIN_S = 0.5
 
 
 def may_write(request: falcon.Request, view: View) -> bool:
-    """Return whether the one who asks would be let through with a write."""
+    """Return whether a write of this client would be permitted."""
     ours: HttpRequest = request.env[REQUEST]
     return ours.may_modify and not view.settings[REST_READ_ONLY]
 
 
 def guard(request: falcon.Request, view: View, *, has_body: bool = True) -> None:
-    """Let a write pass only if it is allowed, comes from a page of ours or a program, and is JSON.
+    """Let a write pass only if it is permitted, comes from our own page or a program, and is JSON.
 
-    One that has no body has no type; no page of another site can send it unasked, as it is no plain request.
+    A request without a body has no content type. A page of another site cannot send it unasked, because
+    browsers do not treat it as a simple request.
     """
     ours: HttpRequest = request.env[REQUEST]
     if view.settings[REST_READ_ONLY]:
@@ -55,10 +56,10 @@ def guard(request: falcon.Request, view: View, *, has_body: bool = True) -> None
 
 
 def _known_host(request: falcon.Request, view: View) -> None:
-    """Refuse what is asked for under a name that is not the UI's.
+    """Refuse a request for a host name that is not the UI's.
 
-    A page may let its own name lead to the driver's address (DNS rebinding), and then is of the same origin
-    to its browser. An address is nobody's to lead elsewhere.
+    A page may let its own name resolve to the driver's address (DNS rebinding). To its browser, the driver
+    then has the same origin. An IP address cannot be redirected in this way.
     """
     ours: HttpRequest = request.env[REQUEST]
     known = {"localhost", *(_name(host) for host in ours.hosts), *view.settings[REST_ALLOWED_HOSTS]}
@@ -67,22 +68,22 @@ def _known_host(request: falcon.Request, view: View) -> None:
         if (not name or name not in known) and not _is_address(name):
             raise Refusal(
                 403,
-                f"'{host[:60]}' is no name of this driver's UI: take one of {', '.join(sorted(known))}, or "
+                f"'{host[:60]}' is not a name of this driver's UI: use one of {', '.join(sorted(known))}, or "
                 f"if it is that of a proxy of yours, set {REST_ALLOWED_HOSTS.full_name}",
             )
 
 
 def _asked_for(request: falcon.Request) -> set[str]:
-    """Return which host the driver was asked for, and each proxy before it that says so."""
+    """Return the host that the driver was asked for, and that of each proxy in between that reports it."""
     hosts = {request.get_header("Host")}
-    # A proxy says which host it was asked for: Jetty's, which Spark's master has, in Forwarded.
+    # A proxy reports the host it was asked for; Jetty's, used by Spark's master, does so in Forwarded.
     hosts |= {hop.host for hop in request.forwarded or ()}
     hosts |= {host.strip() for host in (request.get_header("X-Forwarded-Host") or "").split(",")}
     return {host.lower() for host in hosts if host}
 
 
 def _name(host: str) -> str:
-    """Return the name in a Host header or URL's authority, "" if there is none."""
+    """Return the name in a Host header or in a URL's authority, "" if there is none."""
     try:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
@@ -98,7 +99,7 @@ def _is_address(name: str) -> bool:
 
 
 def _same_origin(request: falcon.Request) -> None:
-    """Refuse what a page of another site makes a browser send."""
+    """Refuse a request that a page of another site makes a browser send."""
     ours: HttpRequest = request.env[REQUEST]
     site = request.get_header("Sec-Fetch-Site")
     if site is not None:
@@ -107,9 +108,9 @@ def _same_origin(request: falcon.Request) -> None:
         raise Refusal(403, f"a page of another origin may not change anything (Sec-Fetch-Site: {site[:60]})")
     origin = request.get_header("Origin")
     if origin is None:
-        return  # no browser
+        return  # not a browser
     hosts = _asked_for(request)
-    # YARN's leaves out who it is, and so does it with Sec-Fetch-Site; its filter before the UI knows it.
+    # YARN's proxy does not report its host and drops Sec-Fetch-Site; its filter before the UI knows its URL.
     hosts |= {_host(proxy) for proxy in ours.proxies}
     if _host(origin) not in hosts:
         pages = " or ".join(f"{proxy}/elastic/" for proxy in ours.proxies)
@@ -125,14 +126,14 @@ def _host(url: str) -> str:
 
 
 def read_json(request: falcon.Request) -> Any:
-    """Parse the body; an object that names a member twice is none."""
+    """Parse the body; an object that names a member twice is not accepted."""
     text = request.bounded_stream.read()
     try:
         return json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
     except RecursionError:
         raise Refusal(400, "the body is nested too deep: send an object of vertices") from None
     except ValueError as error:
-        # Python's words for what is wrong with a body in another encoding help nobody.
+        # Python's message about a body in another encoding does not help a client.
         why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise Refusal(400, f"the body is no JSON, {why}: send an object") from None
 
@@ -147,9 +148,9 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -> None:
-    """Let the event of `check` happen; return when it is in the journal and the policy has taken it in."""
+    """Request the event of `check`; return when it is in the journal and the policy has handled it."""
     ours: HttpRequest = request.env[REQUEST]
-    # Most mistakes are found here already, and never cost the loop anything.
+    # Most mistakes are found here, without any cost to the loop.
     check(view.queries)
     try:
         board.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
@@ -164,14 +165,14 @@ def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -
 
 
 def asker(request: falcon.Request) -> str:
-    """Name the one who asks, for the audit record."""
+    """Return the name of the client, for the audit record."""
     return _user(request.env[REQUEST])
 
 
 def _user(request: HttpRequest) -> str:
-    return request.user or f"somebody at {request.address}"
+    return request.user or f"someone at {request.address}"
 
 
 def refused(*problems: Problem) -> Refusal:
-    """Build the refusal for a body with problems."""
+    """Return the refusal for a body with problems."""
     return Refusal(400, problems)

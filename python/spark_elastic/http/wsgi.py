@@ -12,16 +12,16 @@ from typing import Any
 from attrs import field, frozen
 from cattrs.preconf.json import make_converter
 
-# HTTP requests and answers as they cross to the driver and back: the twin of the shim's Contract.scala.
+# HTTP requests and answers on their way from and to the driver: the counterpart of the shim's Contract.scala.
 
 
 @frozen(kw_only=True)
 class HttpRequest:
-    """One request: `may_modify` is what Spark's ACLs say, `left_ms` how long the client is kept waiting.
+    """One request: `may_modify` is the result of Spark's ACLs, `left_ms` how long the client can wait.
 
-    `path` is decoded and without tricks, which the servlet container refuses; `user` is None where the UI
-    asks nobody for a name. `hosts` are the names that the driver's UI has itself. `proxies` are the
-    application's URLs behind YARN's proxy, which itself does not say which host it was asked for.
+    `path` is decoded; the servlet container refuses ambiguous ones. `user` is None if the UI does not
+    authenticate its users. `hosts` are the host names of the driver's UI. `proxies` are the application's
+    URLs behind YARN's proxy, which itself does not report the host it was asked for.
     """
 
     id: str
@@ -40,7 +40,7 @@ class HttpRequest:
 
 @frozen(kw_only=True)
 class HttpAnswer:
-    """What the client is to get; `id` is that of the request."""
+    """The answer for the client; `id` is that of the request."""
 
     id: str
     status: int
@@ -49,7 +49,7 @@ class HttpAnswer:
 
 
 class NoRequest(ValueError):
-    """An object is no request; the text says why."""
+    """An object is not a request; the text says why."""
 
 
 _converter = make_converter()
@@ -57,7 +57,7 @@ _converter.register_structure_hook(bytes, lambda value, _: base64.b64decode(valu
 
 
 def decode_request(value: Mapping[str, Any]) -> HttpRequest:
-    """Read a request as the driver sends it. Raises NoRequest."""
+    """Decode a request as the driver sends it. Raises NoRequest."""
     try:
         return _converter.structure(value, HttpRequest)
     except (Exception, binascii.Error) as error:
@@ -65,7 +65,7 @@ def decode_request(value: Mapping[str, Any]) -> HttpRequest:
 
 
 def encode_answer(answer: HttpAnswer) -> dict[str, Any]:
-    """Write an answer as a JSON-ready object."""
+    """Encode an answer as a JSON-ready object."""
     value: dict[str, Any] = _converter.unstructure(answer)
     return value
 
@@ -73,9 +73,9 @@ def encode_answer(answer: HttpAnswer) -> dict[str, Any]:
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 REQUEST = "spark_elastic.request"
-"""The key under which the application finds the HttpRequest in its environment."""
+"""The key of the HttpRequest in the application's WSGI environment."""
 
-# Where the servlet stands under Spark's UI.
+# The path of the servlet under Spark's UI.
 SCRIPT_NAME = "/elastic"
 
 
@@ -89,19 +89,19 @@ def call(application: Application, request: HttpRequest) -> HttpAnswer:
     parts = application(environment(request), start_response)
     body = b"".join(parts)
     status, headers = began
-    # The servlet container counts for itself.
+    # The servlet container sets the length itself.
     headers.pop("content-length", None)
     return HttpAnswer(id=request.id, status=status, headers=headers, body=body.decode())
 
 
 def environment(request: HttpRequest) -> dict[str, Any]:
-    """Return what WSGI says an application is to be given."""
+    """Return the environment that WSGI specifies for a request."""
     path = request.path.removeprefix(SCRIPT_NAME)
     host, _, port = request.headers.get("Host", "localhost").rpartition(":")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": SCRIPT_NAME,
-        # WSGI wants bytes in the shape of text.
+        # WSGI expects bytes in the form of text.
         "PATH_INFO": path.encode("utf-8", "replace").decode("latin-1"),
         "QUERY_STRING": request.query,
         "CONTENT_LENGTH": str(len(request.body)),

@@ -1,8 +1,8 @@
-"""What the author of a custom policy needs: what a policy is, what it sees, and what it may want.
+"""What the author of a custom policy needs: the interface of a policy, its view, and its possible wishes.
 
-A policy is a class with a method ``decide(view: ClusterView) -> Wish``, a pure function. It is set with
-``spark.elastic.policy my_package.scaling:LateNight``; its options, ``spark.elastic.policy.LateNight.*``, come
-as keyword arguments of the constructor, as text. `conformance` checks one.
+A policy is a class with a method ``decide(view: ClusterView) -> Wish``, a pure function. Set it with
+``spark.elastic.policy my_package.scaling:LateNight``. Its constructor gets the options
+``spark.elastic.policy.LateNight.*`` as keyword arguments, as text. `conformance` checks a policy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asks a custom policy, and sees to it that its answer is one: everything else is an error in one line."""
+"""Ask a custom policy and check its answer: anything but a valid wish becomes an error in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_elastic.core.reasons.policies import POLICY_REASONS
 from spark_elastic.wire import WireError, decode_event, encode_event
 
 MOST_EXECUTORS = 1 << 15
-"""No application has more: who wants that has made a mistake."""
+"""No application has more executors: a wish for more is a mistake."""
 
 _LONGEST = 300
 _MOST_NUMBERS = 32
@@ -31,13 +31,13 @@ _Wanted = TypeVar("_Wanted", QueryWish, BatchWish)
 
 
 class BadAnswer(ValueError):
-    """What a policy has answered is no wish; the text says what was found, and what is allowed."""
+    """The answer of a policy is not a valid wish; the text says what was found, and what is allowed."""
 
 
 def ask(name: str, policy: Policy, view: ClusterView) -> Wish:
-    """Return what a policy of this name wants.
+    """Return the wish of the policy with this name.
 
-    Raises BadAnswer for whatever it raises or answers instead, and where it would end the process.
+    Raises BadAnswer for whatever the policy raises or returns instead, and if it tries to exit the process.
     """
     try:
         given = policy.decide(view)
@@ -47,7 +47,7 @@ def ask(name: str, policy: Policy, view: ClusterView) -> Wish:
 
 
 def checked(name: str, given: object, view: ClusterView) -> Wish:
-    """Return a wish as it is written down and read back. Raises BadAnswer."""
+    """Check a wish, and return it as it is written and read back. Raises BadAnswer."""
     if not isinstance(given, Wish):
         raise BadAnswer(f"decide() returned {_shown(given)}, allowed is a Wish: return Wish(queries=…)")
     wish = _plain(name, given)
@@ -78,7 +78,7 @@ def checked(name: str, given: object, view: ClusterView) -> Wish:
 
 
 def described(error: BaseException) -> str:
-    """Say in one line what was raised, and where in the code of others."""
+    """Describe in one line what was raised, and where in code that is not ours."""
     frames = traceback.walk_tb(error.__traceback__)
     theirs = [(Path(frame.f_code.co_filename).name, line) for frame, line in frames if _is_theirs(frame)]
     where = f" ({theirs[-1][0]}, line {theirs[-1][1]})" if theirs else ""
@@ -93,7 +93,7 @@ def _is_theirs(frame: FrameType) -> bool:
 
 
 def _plain(name: str, given: Wish) -> Wish:
-    """Write a wish down and read it back: so each value is of the kind that it has to be, and finite."""
+    """Write a wish and read it back, which ensures that each value has the right type and is finite."""
     answer = PolicyAnswered(id="", at=0, policy=name, asked="", wish=given)
     try:
         read = decode_event(json.loads(json.dumps(encode_event(answer), allow_nan=False)))
@@ -107,9 +107,9 @@ def _plain(name: str, given: Wish) -> Wish:
 
 
 def _check_words(whom: str, wanted: QueryWish | BatchWish, numbers: Mapping[str, object]) -> None:
-    """Check that what is wanted for a query, or for batch stages, can be said with these numbers."""
+    """Check that a wish for a query, or for batch stages, has a reason and numbers that fit its sentence."""
     if not wanted.reason.strip():
-        raise BadAnswer(f"its wish for {whom} has no reason: say in a sentence why it is to have so many")
+        raise BadAnswer(f"its wish for {whom} has no reason: give a reason in one sentence")
     if len(wanted.numbers) > _MOST_NUMBERS:
         raise BadAnswer(f"its wish for {whom} has {len(wanted.numbers)} numbers, allowed are {_MOST_NUMBERS}")
     if taken := wanted.numbers.keys() & _TAKEN:
@@ -127,7 +127,7 @@ def _check_words(whom: str, wanted: QueryWish | BatchWish, numbers: Mapping[str,
 
 
 def _spoken(name: str, wanted: _Wanted, spoken: str) -> _Wanted:
-    """Give a wish in words of its own the reason for such, `spoken`; one of ours stays."""
+    """Replace a reason in the policy's own words with `spoken`; one from the catalogue stays."""
     numbers = {
         what: _one_line(value) if isinstance(value, str) else value for what, value in wanted.numbers.items()
     }

@@ -1,12 +1,12 @@
-"""Checks that a custom policy is one: a pure function that answers with sense, and soon.
+"""Check that a custom policy conforms: a pure function that answers sensibly, and soon.
 
     from spark_elastic.policies.conformance import check
 
     def test_late_night_is_a_policy() -> None:
         check(LateNight(slots="4"))
 
-It is shown views that are made up. With hypothesis installed the smallest view is found that breaks a rule;
-without it plain seeds do.
+The policy is shown made-up views. With hypothesis installed, the smallest view that breaks a rule is found;
+without it, the views come from plain seeds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from spark_elastic.core.policies.view import (
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.policies.answers import BadAnswer, ask
 
-# Views that are made up: what a policy could be shown, common and rare things alike.
-# All that is random comes from one `Random`, so a seed gives one view; hypothesis can take its place.
+# Made-up views: what a policy could be shown, both common and rare cases.
+# All randomness comes from one `Random`, so a seed gives one view. Hypothesis can replace it.
 
 
 _NOW = 1_767_571_200_000
@@ -42,7 +42,7 @@ _GIB = 1 << 30
 
 
 def made_up(chance: Random) -> ClusterView:
-    """Make up a view: no executors or many, no queries or some, at any time of a year."""
+    """Make up a view: with no or many executors, with or without queries, at any time of a year."""
     at = _NOW + chance.randrange(365 * _DAY_MS)
     cores = chance.choice((1, 2, 4, 16))
     executors = tuple(
@@ -69,7 +69,7 @@ def made_up(chance: Random) -> ClusterView:
 
 
 def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
-    """Make up a query as it could be at a time (epoch ms) in an application with so many slots."""
+    """Make up a query as it could be at `at` (epoch ms) in an application with `slots` slots."""
     lower = chance.choice((1, 1, 1, 2, 8))
     upper = chance.choice((lower, lower + 7, 64, MAX_PARALLELISM))
     has = chance.randrange(min(slots, upper) + 1)
@@ -102,7 +102,7 @@ def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
 
 
 def _batch(at: int, slots: int, chance: Random) -> BatchMetrics | None:
-    """Make up batch stages: none as yet, none any more, or some of which tasks are over, run and wait."""
+    """Make up batch stages: none yet, none any more, or some with finished, running and waiting tasks."""
     if chance.random() < 0.5:
         return None
     stages = tuple(_stage(number, at, slots, chance) for number in range(chance.choice((0, 1, 1, 4))))
@@ -158,7 +158,7 @@ def _requirements(id: str, lower: int, upper: int) -> Requirements:
 
 
 def _samples(at: int, slots: int, partitions: int, facts: QueryFacts, chance: Random) -> tuple[Sample, ...]:
-    """Make up micro-batches that take a fixed part and one that their rows take, the newest last."""
+    """Make up micro-batches that take a fixed time and a time for their rows, newest last."""
     count = chance.choice((0, 1, 2, 5, 20))
     fixed_ms, row_us = chance.choice((0, 50, 2_000)), chance.choice((0.0, 1.0, 500.0))
     rate = chance.choice((0, 10, 1_000, 200_000))
@@ -203,17 +203,17 @@ __all__ = ["NotConforming", "check", "check_view", "made_up"]
 
 VIEWS = 200
 LONGEST_S = 0.5
-"""How long a decision may take here. An application waits for 5 s, but it asks once a second."""
+"""The seconds that a decision may take here. An application waits for 5 s, but it asks once a second."""
 
 
 class NotConforming(AssertionError):
-    """A policy breaks a rule; the text says which, and by what."""
+    """A policy breaks a rule; the text says which one, and how."""
 
 
 def check(policy: Policy, *, views: int = VIEWS, longest_s: float = LONGEST_S) -> None:
-    """Check a policy with so many views that are made up. Raises NotConforming.
+    """Check a policy with `views` made-up views. Raises NotConforming.
 
-    Each decision has to be made within `longest_s` seconds.
+    Each decision must be made within `longest_s` seconds.
     """
     name = type(policy).__name__
 
@@ -232,7 +232,7 @@ def check(policy: Policy, *, views: int = VIEWS, longest_s: float = LONGEST_S) -
 
 
 def check_view(policy: Policy, view: ClusterView, *, longest_s: float = LONGEST_S) -> Wish:
-    """Check a policy with one view, such as one that it is to get right; return its wish.
+    """Check a policy with one view, such as one that it must get right; return its wish.
 
     Raises NotConforming.
     """
@@ -260,11 +260,11 @@ def _asked(name: str, policy: Policy, view: ClusterView) -> Wish:
     try:
         return ask(name, policy, view)
     except BadAnswer as error:
-        raise NotConforming(f"{name} has no answer that can be used: {error}, for {view}") from error
+        raise NotConforming(f"{name} has no usable answer: {error}, for {view}") from error
 
 
 def _check_sense(name: str, wish: Wish, view: ClusterView) -> None:
-    """Check what an application would make of a wish."""
+    """Check that a wish makes sense to an application: it must not ask for times that have passed."""
     if wish.until is not None and wish.until <= view.at:
         raise NotConforming(f"{name} wants to be asked again at {wish.until}, which has passed at {view.at}")
     for id, wanted in wish.queries.items():
@@ -305,5 +305,5 @@ def _for_the_smallest(one: Callable[[Random], None], count: int) -> None:
     except Exception:
         if not found:
             raise
-        # The smallest one; hypothesis has words of its own for what does not fail each time.
+        # The smallest one; hypothesis itself words failures that are not reproducible differently.
         raise found[-1] from None

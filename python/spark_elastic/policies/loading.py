@@ -1,4 +1,4 @@
-"""Finds the class of a custom policy, and makes one with the options that were set for it."""
+"""Find the class of a custom policy, and create a policy with the options set for it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from spark_elastic.core.policies.policy import Policy
 from spark_elastic.policies.answers import described
 
 GROUP = "spark_elastic.policies"
-"""The group of the entry points by which a package names its policies."""
+"""The group of entry points in which packages name their policies."""
 
 
 class UnusablePolicy(ValueError):
-    """A custom policy cannot be had; the text says what was found, what is allowed and what to do."""
+    """A custom policy cannot be used; the text says what was found, what is allowed and what to do."""
 
 
 def make(name: str, options: Mapping[str, str]) -> Policy:
     """Import a policy, an entry point or ``package.module:Class``, and call it with its options.
 
-    This runs the code of others. Raises Unusable.
+    This runs code that is not ours. Raises UnusablePolicy.
     """
     build = _class(name) if ":" in name else _entry_point(name)
     try:

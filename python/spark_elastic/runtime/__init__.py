@@ -1,1 +1,1 @@
-"""The policy process: the loop around the scheduler, its timers and its journal."""
+"""The policy process: the event loop around the scheduler, its timers and its journal."""

@@ -1,14 +1,14 @@
-"""The policy process: ``python -m spark_elastic.runtime``, started by the plugin and by nobody else.
+"""The policy process: ``python -m spark_elastic.runtime``, started only by the plugin.
 
 Reads one line from standard input (see `gateway.handshake`), then runs until the driver says stop or is gone.
 The exit code tells the plugin why it ended:
 
     0  the application has ended, or the driver is gone
-    1  the policy failed: a bug; the trace is in the log
+    1  the policy failed: a bug; the traceback is in the log
     2  the driver's line cannot be read
-    3  jar and Python package are of different versions, or the listener is not our driver
+    3  jar and Python package have different versions, or the listener is not our driver
     4  the connection to the driver is lost
-    5  this Python cannot run the policy: said by the jar's own `__main__.py`, before it comes to this module
+    5  this Python cannot run the policy: the jar's own `__main__.py` exits so, before it loads this module
 
 The last line on standard error says the same in words.
 """
@@ -36,7 +36,8 @@ from spark_elastic.runtime.port import GatewayError, Mismatch
 from spark_elastic.runtime.resume import resume
 
 _STDIN = 0
-# Planning waits for the thread that answers it: it must not wait for the loop's, Python's 5 ms, too.
+# Query planning waits for the thread that answers it. That thread must not wait Python's default of 5 ms for
+# the loop's thread.
 _SWITCH_S = 0.0005
 _log = logging.getLogger("spark_elastic.runtime")
 
@@ -51,7 +52,7 @@ def main() -> int:
     except BadHandshake as error:
         _log.error("%s", error)
         return 2
-    # A driver that was killed cannot say stop; nothing is left to be done for it, whatever the loop is at.
+    # A driver that was killed cannot say stop. Nothing remains to be done for it, even if the loop is busy.
     watch_for_end(_STDIN, lambda: os._exit(0))
     try:
         gateway = Py4JGateway(handshake)
@@ -93,7 +94,7 @@ def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
 def _ignore_the_terminal() -> None:
     """Leave Ctrl-C and the end of the terminal session to the driver, which then says stop or is gone.
 
-    SIGTERM keeps its meaning: it is how the driver ends this process kindly.
+    SIGTERM keeps its default action, because the driver uses it to end this process gracefully.
     """
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
@@ -101,8 +102,8 @@ def _ignore_the_terminal() -> None:
 
 
 def _log_to_stderr() -> None:
-    """Write our own messages, one line each, and keep Py4J's to itself: it would log whole commands."""
-    # Py4J reports lost connections on the root logger, with a trace; ours says it in one line.
+    """Log our own messages, one line each, and suppress Py4J's, which would contain whole commands."""
+    # Py4J reports lost connections on the root logger, with a traceback; our message needs one line.
     logging.getLogger().addHandler(logging.NullHandler())
     logger = logging.getLogger("spark_elastic")
     handler = logging.StreamHandler(sys.stderr)
@@ -114,7 +115,7 @@ def _log_to_stderr() -> None:
 
 
 def _say_what_ends_a_thread(ended: threading.ExceptHookArgs) -> None:
-    """As Python does, but without credentials."""
+    """Log the error as Python does, but without credentials."""
     name = ended.thread.name if ended.thread is not None else "a thread"
     error = ended.exc_value if ended.exc_value is not None else ended.exc_type()
     _log.error("%s has ended with an error", name, exc_info=error)

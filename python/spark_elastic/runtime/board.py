@@ -1,7 +1,7 @@
-"""Where the loop and others than the driver meet: they see a view, and ask for events.
+"""Where the loop meets its clients other than the driver: they read a view, and request events.
 
-The loop never waits here, and who looks at `view` never waits for the loop. Who asks for an event waits until
-the loop has written it into the journal and handled it, or has refused it.
+The loop never blocks here, and reading `view` never waits for the loop. A client that requests an event waits
+until the loop has written it to the journal and handled it, or has refused it.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from spark_elastic.runtime.view import Decisions, QueryViews, Totals, View
 from spark_elastic.settings import Settings
 from spark_elastic.wire import decode_question
 
-# What has happened lately as series for a chart: micro-batches of each query, slots, lost executors.
-# Everything is bounded: a thousand queries take about 25 MB.
+# Recent history as series for charts: micro-batches of each query, slots, lost executors.
+# All series are bounded: those of a thousand queries take about 25 MB.
 
 
 BATCHES_KEPT = 240
-"""Micro-batches of one query."""
+"""Number of micro-batches kept for each query."""
 
 SLOTS_KEPT = 500
-"""Changes of the number of slots."""
+"""Number of changes of the slot count that are kept."""
 
 LOST_KEPT = 200
-"""Executors that have gone."""
+"""Number of lost executors that are kept."""
 
-# Kept packed: as objects they would take four times the room.
+# Packed, because objects would take four times the memory.
 _BATCH = struct.Struct("<qqqd")
 
 
 @frozen(kw_only=True)
 class Batch:
-    """One micro-batch: when it began (epoch ms), how long it took, with how many partitions."""
+    """One micro-batch: its start (epoch ms), its duration, its partitions and its input rate."""
 
     at: int
     duration_ms: int
@@ -66,16 +66,16 @@ class Batch:
 
 @define
 class Timeline:
-    """The series; they are written by one thread, and may be read by others meanwhile."""
+    """The series; one thread writes them, while others may read them."""
 
     _batches: dict[str, deque[bytes]] = field(factory=dict)
     _slots: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=SLOTS_KEPT))
     _lost: deque[tuple[int, str, str]] = field(factory=lambda: deque(maxlen=LOST_KEPT))
-    # Spark says it again and again of one that is lost, and of those that never came.
+    # Spark reports the loss of an executor repeatedly, and also that of executors which never arrived.
     _here: set[str] = field(factory=set)
 
     def note(self, event: Event, slots: int) -> None:
-        """Take in an event, and how many slots there are after it."""
+        """Record an event, and the number of slots after it."""
         if isinstance(event, QueryProgress):
             kept = self._batches.setdefault(event.query, deque(maxlen=BATCHES_KEPT))
             rate = event.input_rows_per_second
@@ -91,12 +91,12 @@ class Timeline:
             self._slots.append((event.at, slots))
 
     def keep_only(self, queries: Container[str]) -> None:
-        """Forget the batches of all other queries."""
+        """Remove the batches of all other queries."""
         for query in [query for query in self._batches if query not in queries]:
             del self._batches[query]
 
     def batches(self, query: str, after: int = 0) -> Sequence[Batch]:
-        """Return the micro-batches of a query that began after a time, the newest last."""
+        """Return the micro-batches of a query that started after `after` (epoch ms), newest last."""
         kept = self._batches.get(query)
         found = (_BATCH.unpack(packed) for packed in (() if kept is None else kept.copy()))
         return [
@@ -106,15 +106,15 @@ class Timeline:
         ]
 
     def slots(self, after: int = 0) -> Sequence[tuple[int, int]]:
-        """Return when the slots changed after a time, and how many there were then, the newest last."""
+        """Return the changes of the slot count after `after` (epoch ms) as (time, slots), newest last."""
         return [(at, slots) for at, slots in self._slots.copy() if at > after]
 
     def lost(self, after: int = 0) -> Sequence[tuple[int, str, str]]:
-        """Return when an executor went after a time, which, and why, the newest last."""
+        """Return the executors lost after `after` (epoch ms) as (time, executor, reason), newest last."""
         return [(at, executor, reason) for at, executor, reason in self._lost.copy() if at > after]
 
 
-# The last decisions about batch stages, as they can be looked at, and how large the tasks became by them.
+# The last decisions about batch stages, for display, and the task sizes that resulted from them.
 
 
 STAGES_KEPT = 1_000
@@ -124,9 +124,9 @@ _LISTS = ("exchanges", "specs")
 
 @frozen(kw_only=True)
 class Sizes:
-    """Bytes of tasks, or of partitions where Spark was left to make its own tasks of them.
+    """Sizes of tasks in bytes, or of partitions if Spark was left to form its own tasks from them.
 
-    `buckets` counts them in equal steps from 0 to the largest.
+    `buckets` is a histogram in equal steps from 0 to the largest size.
     """
 
     of_tasks: bool
@@ -142,8 +142,8 @@ class Sizes:
 class DecidedStage:
     """A decision with its number, and the question and answer as they are in the journal.
 
-    Once it is `measured` its lists are gone: of a thousand stages with some thousand tasks each they would
-    take hundreds of megabytes.
+    Once it is `measured`, its lists are dropped: for a thousand stages with some thousand tasks each they
+    would take hundreds of megabytes.
     """
 
     number: int
@@ -152,12 +152,12 @@ class DecidedStage:
 
     @property
     def sizes(self) -> Sizes | None:
-        """Return what there is to read by how many; None where that was not asked, or nobody knows."""
-        stage = self.stage  # looked at first: what has no lists any more is known
+        """The sizes of the tasks or partitions; None for other questions, or if there are none."""
+        stage = self.stage  # read first: a stage without its lists has known sizes
         return _measure(stage) if self._known is None else self._known[0]
 
     def measured(self) -> None:
-        """Keep the sizes in place of the lists that they come from."""
+        """Replace the lists by the sizes computed from them."""
         self._known = (_measure(self.stage),)
         stage = {**self.stage}
         for part in ("question", "answer"):
@@ -197,31 +197,31 @@ def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:
 
 @define
 class DecidedStages:
-    """The last ones, numbered from 1; they are added by one thread, and may be read by others meanwhile."""
+    """The last decisions, numbered from 1; one thread adds them, while others may read them."""
 
     _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
     _numbers: count[int] = field(factory=lambda: count(1))
 
     def add(self, stage: JsonObject) -> DecidedStage:
-        """Add the newest one, and return it."""
+        """Add a decision, and return it with its number."""
         decided = DecidedStage(next(self._numbers), stage)
         self._kept.append(decided)
         return decided
 
     def newest_first(self) -> Sequence[DecidedStage]:
-        """Return them."""
+        """Return the decisions, newest first."""
         return tuple(reversed(self._kept.copy()))
 
 
 MakeEvent = Callable[[str, int], Event]
-"""Makes an event of its id and its time (epoch ms)."""
+"""Creates an event from its id and its time (epoch ms)."""
 
 Check = Callable[[Mapping[str, QueryView]], MakeEvent]
-"""Looks at the queries as they are, says which event is to happen, or raises because none can."""
+"""Checks the current queries and returns what creates the event, or raises because no event is possible."""
 
 
 class Late(Exception):
-    """The loop has not come to it in time; nothing was done."""
+    """The loop did not get to the request in time; nothing was done."""
 
 
 class NotJournaled(Exception):
@@ -229,7 +229,7 @@ class NotJournaled(Exception):
 
 
 class Request:
-    """One event that somebody asks for, from the asking to the answer."""
+    """One requested event, from the request to the answer."""
 
     def __init__(self, check: Check) -> None:
         self._check = check
@@ -241,47 +241,48 @@ class Request:
         self.queries: Mapping[str, QueryView] = {}
 
     def wait(self, timeout_s: float) -> None:
-        """Return when it was done. Raises what it was refused with; Late if it was not begun in time."""
+        """Wait until the request is done. Raises its refusal, or Late if it was not started in time."""
         if not self._settled.wait(timeout_s):
             if self.give_up():
                 raise Late
-            # The loop is at it: to say now that nothing was done would be wrong.
+            # The loop is handling it, so it would be wrong to report that nothing was done.
             self._settled.wait()
         if self._error is not None:
             raise self._error
 
     def give_up(self) -> bool:
-        """Let it not happen; return whether that could be had: what the loop is at cannot be stopped."""
+        """Withdraw the request; return whether that was possible. One being handled cannot be stopped."""
         with self._lock:
             self._given_up = not self._taken
             return self._given_up
 
     def event(self, next_id: Callable[[], str], at: int) -> Event | None:
-        """Return the event if nobody has given it up and nothing speaks against it (in the loop's thread)."""
+        """Return the event, or None if it was withdrawn or refused (in the loop's thread)."""
         with self._lock:
             if self._given_up:
                 return None
             self._taken = True
         try:
             make = self._check(self.queries)
-        except Exception as error:  # whatever it is, it is the answer to who has asked
+        except Exception as error:  # any error is the answer to the client
             self._error = error
             return None
         return make(next_id(), at)
 
     def not_journaled(self) -> None:
-        """Refuse it."""
+        """Refuse the request, because it could not be journaled."""
         self._error = NotJournaled()
 
     def settle(self) -> None:
-        """Let the one who has asked continue."""
+        """Let the waiting client continue."""
         self._settled.set()
 
 
 class Board:
-    """The meeting place; `restarts` counts the policy processes before this one.
+    """The meeting point; `restarts` counts the policy processes before this one.
 
-    `view` is None until the world is known. `timeline` may be read by anybody. `wake` brings the loop round.
+    `view` is None until the first snapshot has been handled. `timeline` may be read by any thread. `wake`
+    makes the loop start its next round.
     """
 
     def __init__(self, restarts: int = 0) -> None:
@@ -302,62 +303,62 @@ class Board:
         self._at = 0
         self._news = False
 
-    # For whoever looks and asks, in any thread
+    # For clients, in any thread
 
     def ask(self, check: Check, timeout_s: float) -> None:
-        """Let an event happen, and wait until it has.
+        """Request an event, and wait until it has been handled.
 
-        Raises what `check` raises, NotJournaled, or Late; and what `wake` raises, then nothing was done.
+        Raises what `check` raises, NotJournaled, or Late. Raises what `wake` raises; then nothing was done.
         """
         request = Request(check)
         self._asked.append(request)
         try:
             self.wake()
         except Exception:
-            # The loop can come round by itself, and what is refused here is not to happen then.
+            # The loop may start a round on its own; it must not carry out then what is refused here.
             if request.give_up():
                 raise
         request.wait(timeout_s)
 
     @property
     def waiting(self) -> int:
-        """Count the requests that the loop has not taken."""
+        """The number of requests that the loop has not taken yet."""
         return len(self._asked)
 
     def decided(self, stage: JsonObject) -> None:
-        """Note a question about a batch stage with its answer, for the loop to write down."""
+        """Note a question about a batch stage with its answer, for the loop to write to the journal."""
         self._decided.append(self._stages.add(stage))
 
     @property
     def stages(self) -> Sequence[DecidedStage]:
-        """Return the last decisions about batch stages, the newest first."""
+        """The last decisions about batch stages, newest first."""
         return self._stages.newest_first()
 
     # For the loop, in its thread
 
     def take_decided(self) -> Iterator[JsonObject]:
-        """Return the decisions about batch stages that are not written down yet."""
+        """Yield the decisions about batch stages that are not in the journal yet."""
         while self._decided:
             decided = self._decided.popleft()
             yield decided.stage
             decided.measured()
 
     def scheduler(self, settings: CoreSettings) -> Watched:
-        """Make the scheduler that is to be seen."""
+        """Create a scheduler, and observe it."""
         return self.watch(Scheduler(settings))
 
     def watch(self, scheduler: Scheduler) -> Watched:
-        """Let a scheduler be seen."""
+        """Observe a scheduler."""
         self._scheduler = scheduler
         return Watched(scheduler, self)
 
     def begin(self, settings: Settings, snapshot: Snapshot) -> None:
-        """Note what is known of the application."""
+        """Note the settings and the first snapshot of the application."""
         self._settings = settings
         self._snapshot = snapshot
 
     def take(self) -> Sequence[Request]:
-        """Return what is asked for, each to be answered before the next `publish`."""
+        """Return the new requests; each must be answered before the next `publish`."""
         fresh: list[Request] = []
         while self._asked:
             request = self._asked.popleft()
@@ -367,39 +368,39 @@ class Board:
         return fresh
 
     def note(self, event: Event, actions: tuple[Action, ...], seconds: float) -> None:
-        """Note what an event has led to."""
+        """Record an event, its actions, and the time that deciding took."""
         self._decisions.took(seconds)
         self._at = max(self._at, event.at)
         self._news = True
         if self._scheduler is not None:
             self.timeline.note(event, self._scheduler.slots.total)
-            # What happens to one query can give others more slots, or fewer.
-            # And policies look at all of them together.
+            # A change of one query can give others more or fewer slots.
+            # In addition, policies look at all queries together.
             shared = self._scheduler.divisions, self._scheduler.plans
             if shared != self._shared:
                 self._shared = shared
                 self._query_views.all_stale = True
-        # A stage changes no query, nor does what an executor holds.
+        # An event about a stage, or about what an executor holds, changes no query.
         if not isinstance(event, StageCompleted | BatchStages | ExecutorUsage):
             self._mark(event)
         for action in actions:
             if isinstance(action, Report):
                 self._decisions.keep(action.decision)
                 if action.decision.query is not None:
-                    # What ends one query's move lets another one begin.
+                    # When one query's move ends, another query can begin its own.
                     self._query_views.stale.add(action.decision.query)
 
     def _mark(self, event: Event) -> None:
-        """Note whose view is to be made anew."""
+        """Mark the queries that need a new view."""
         query = getattr(event, "query", None)
         if query is not None:
             self._query_views.stale.add(query)
         else:
-            # An executor, a policy file: any query may be meant.
+            # An executor or a policy file may affect any query.
             self._query_views.all_stale = True
 
     def publish(self) -> None:
-        """Show what has changed, then let go those who have asked."""
+        """Publish what has changed, then release the waiting clients."""
         if self._news and self._scheduler is not None and self._settings and self._snapshot:
             self._news = False
             self.view = self._look(self._scheduler, self._settings, self._snapshot)
@@ -437,19 +438,19 @@ class Board:
 
 
 class Watched:
-    """A scheduler whose every step the board is told of."""
+    """A scheduler that reports every step to the board."""
 
     def __init__(self, scheduler: Scheduler, board: Board) -> None:
         self.scheduler = scheduler
         self._board = board
 
     def handle(self, event: Event) -> tuple[Action, ...]:
-        """Take in one event and return what is to be done about it."""
+        """Handle one event and return the resulting actions."""
         begin = time.perf_counter()
         actions = self.scheduler.handle(event)
         self._board.note(event, actions, time.perf_counter() - begin)
         return actions
 
     def save(self) -> dict[str, Any]:
-        """Return the whole state, ready for JSON."""
+        """Return the complete state, ready for JSON."""
         return self.scheduler.save()

@@ -1,13 +1,14 @@
-"""The time that the loop goes by: wall time at its start, and from then on what the machine has run.
+"""The clock of the event loop: wall time at its start, then the time that the machine has run.
 
-The core takes the time from its events, and waits by it: a wall clock that is set back by an hour would hold
-every timer up for that hour, and one that leaps forward would end every wait at once. So a leap of the wall
-clock against the machine's monotonic one is taken off again, from the time and from the driver's events,
-which have its wall time. The monotonic clock is CLOCK_MONOTONIC, which stands while the machine sleeps, and
-not CLOCK_BOOTTIME: in that time no executor could come and no batch could run, so nobody has waited for one.
+The core takes the time from its events and waits by it. A wall clock set back by an hour would delay every
+timer by that hour, and one that leaps forward would end every wait at once. A leap of the wall clock against
+the machine's monotonic clock is therefore removed from the time, and from the driver's events, which carry
+wall time. The monotonic clock is CLOCK_MONOTONIC, which stops while the machine sleeps, not CLOCK_BOOTTIME.
+During that sleep no executor can arrive and no batch can run, so it must not count as waiting.
 
-That clock is one for all processes of a machine. So a process that resumes where another one has died takes
-its time up by a reading of both (`ClockReading`), and has no part in a leap from before it began.
+All processes of a machine share the monotonic clock. A process that resumes after another one has died
+therefore continues its time from a reading of both clocks (`ClockReading`). A leap of the wall clock before
+its start does not affect it.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from attrs import evolve, frozen
 
 from spark_elastic.core.events import Event, QueryProgress
 
-# Less is what a clock that is kept right, and a reading of two clocks, are off.
+# Synchronization of the wall clock, and reading two clocks one after the other, cause smaller deviations.
 _TOLERANCE_MS = 1_000
 
 
 @frozen(kw_only=True)
 class ClockReading:
-    """The time `at` (epoch ms) that was taken for now when the machine's clock was at `monotonic` (ms)."""
+    """The time `at` (epoch ms) that counted as now when the machine's clock was at `monotonic` (ms)."""
 
     at: int
     monotonic: int
 
 
 class Clock(Protocol):
-    """The only source of the time, epoch ms."""
+    """The only source of the time, in epoch ms."""
 
     def now(self) -> int:
-        """Return the time."""
+        """Return the current time."""
         ...
 
     def advance_to(self, at: int) -> None:
@@ -44,11 +45,11 @@ class Clock(Protocol):
         ...
 
     def follow(self, earlier: ClockReading) -> None:
-        """Take up the time of the process before this one, before anybody has asked for the time."""
+        """Continue the time of the previous process; call this before the clock is used."""
         ...
 
     def shifted(self, event: Event) -> Event:
-        """Return an event of the driver with its times by this clock."""
+        """Return an event of the driver with its times converted to this clock."""
         ...
 
 
@@ -61,19 +62,19 @@ def _monotonic() -> int:
 
 
 class SteadyClock:
-    """Wall time, but for its leaps; `wall` and `monotonic` give ms."""
+    """Wall time without its leaps; `wall` and `monotonic` return ms."""
 
     def __init__(self, wall: Callable[[], int] = _wall, monotonic: Callable[[], int] = _monotonic) -> None:
         self._read_wall = wall
         self._read_monotonic = monotonic
         self._wall, self._monotonic = wall(), monotonic()
-        self._ahead = 0  # of the wall clock; less than 0 where that has leapt forward
+        self._ahead = 0  # offset from the wall clock, negative after it has leapt forward
         self._now = self._wall
-        # What the time was when the wall clock last leapt forward, and how far it was ahead before.
+        # The time when the wall clock last leapt forward, and the offset before that.
         self._leapt_at, self._ahead_before = self._now, 0
 
     def now(self) -> int:
-        """Return the time; not earlier than the last time."""
+        """Return the current time, never earlier than the last one returned."""
         wall, monotonic = self._read_wall(), self._read_monotonic()
         behind = (monotonic - self._monotonic) - (wall - self._wall)
         if behind < -_TOLERANCE_MS:
@@ -90,24 +91,24 @@ class SteadyClock:
         self._now = max(self._now, at)
 
     def reading(self) -> ClockReading:
-        """Read both clocks, for a process that is to continue from here."""
+        """Read both clocks, for a process that will continue from here."""
         return ClockReading(at=self.now(), monotonic=self._monotonic)
 
     def follow(self, earlier: ClockReading) -> None:
-        """Take up the time of the process before this one, before anybody has asked for the time."""
+        """Continue the time of the previous process; call this before the clock is used."""
         passed = self._monotonic - earlier.monotonic
         ahead = earlier.at + passed - self._wall
         if passed < 0 or abs(ahead) <= _TOLERANCE_MS:
-            return  # of another boot, or without a leap
+            return  # from another boot, or without a leap
         self._ahead = ahead
         self._now = self._wall + ahead
         self._leapt_at = earlier.at
 
     def shifted(self, event: Event) -> Event:
-        """Return an event of the driver with its times by this clock.
+        """Return an event of the driver with its times converted to this clock.
 
-        One that is older than a leap is told by where the leap would bring it: nothing of now can be from
-        before a leap forward, and nothing has happened later than now.
+        An event is from before a forward leap if the current offset would put it before the leap; it then
+        gets the earlier offset. No event is put later than now.
         """
         now = self.now()
         from_before = event.at + self._ahead < self._leapt_at

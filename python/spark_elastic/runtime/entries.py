@@ -1,6 +1,6 @@
 """The lines of a journal.
 
-A journal is a text file with one JSON object a line:
+A journal is a text file with one JSON object per line:
 
     {"journal": 1, "version": "0.1.0", "application": "app-1", "part": 0, "settings": {"spark.…": "…"},
      "clock": {"at": 1700000000000, "monotonic": 86400000}}
@@ -9,13 +9,13 @@ A journal is a text file with one JSON object a line:
     {"state": {…}, "own_events": 3, "last_event": "s17"}
     {"stage": {"question": {"type": "Ranges", …}, "answer": {"type": "RangesAnswer", …}, …}}
 
-A header with part 0 begins a run of the policy process: a new scheduler with these settings, or, if a state
-follows, one that continues from there. A higher part continues where the part before it ended, with the same
-scheduler, whose state follows. Further states stand between the others, so that not much has to be read to
-have a scheduler as it was. Each event is followed by the actions that it caused, unless there were none.
-Questions about batch stages stand by themselves with their answers, in the order of the answers, a moment
-later than those. A process that was killed may leave a cut line, then the next run begins. What a header says
-of the clock is for a process that continues from there.
+A header with part 0 starts a run of the policy process: a new scheduler with these settings, or, if a state
+follows, a scheduler restored from it. A higher part continues where the part before it ended, with the same
+scheduler, and its state follows. Further states are written in between, so that restoring the scheduler needs
+little reading. Each event is followed by the actions that it caused, unless there were none. Questions about
+batch stages are entries of their own, with their answers. They are in the order of the answers, and are
+written a moment after them. A process that was killed may leave a truncated line, after which the next run
+starts. The clock reading in a header is for a process that resumes from there.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ FORMAT = 1
 
 
 class Unreadable(ValueError):
-    """A file is no journal that this version can read; the text says why."""
+    """The file is not a journal that this version can read; the text says why."""
 
 
 @frozen(kw_only=True)
 class Header:
-    """The beginning of a run (part 0) or of a further part of it."""
+    """The start of a run (part 0), or of a further part of it."""
 
     version: str
     application: str
@@ -62,14 +62,14 @@ class EventEntry:
 
 @frozen(kw_only=True)
 class ActionsEntry:
-    """What the event before it caused."""
+    """The actions that the event before it caused."""
 
     actions: tuple[Action, ...]
 
 
 @frozen(kw_only=True)
 class StageEntry:
-    """A question about a batch stage, and the answer as it was written; `written` is the whole of it."""
+    """A question about a batch stage, and its answer as written; `written` is the complete entry."""
 
     question: Question
     answer: Mapping[str, Any]
@@ -78,9 +78,9 @@ class StageEntry:
 
 @frozen(kw_only=True)
 class StateEntry:
-    """The whole state of the scheduler between two events.
+    """The complete state of the scheduler between two events.
 
-    `own_events` counts the events that came from the runtime itself, `last_event` is the last one's id.
+    `own_events` is the number of events created by the runtime itself, `last_event` the id of the last event.
     """
 
     state: Mapping[str, Any]
@@ -92,7 +92,7 @@ Entry = Header | EventEntry | ActionsEntry | StageEntry | StateEntry
 
 
 def parse_line(line: str) -> Entry:
-    """Read one line. Raises Unreadable."""
+    """Parse one line. Raises Unreadable."""
     try:
         value = json.loads(line)
         if "event" in value:
@@ -126,10 +126,10 @@ def parse_line(line: str) -> Entry:
 
 
 def parse_lines(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Entry]]:
-    """Read (place, line) pairs into (place, entry) pairs. Raises Unreadable with the place.
+    """Parse (place, line) pairs into (place, entry) pairs. Raises Unreadable with the place.
 
-    A line without its line end is where a process was killed: it is left out, and so is such a line in the
-    middle, which the next run has ended, so that a header follows it.
+    A line without a line end was truncated when a process was killed, and is skipped. So is such a line in
+    the middle, to which the next run has added the line end: the header of that run must follow it.
     """
     cut: Unreadable | None = None
     for place, line in lines:
@@ -151,7 +151,7 @@ def parse_lines(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Entry]]
 
 
 def read_journal(path: Path) -> Iterator[tuple[str, Entry]]:
-    """Read a journal, its older part ``PATH.1`` first if there is one, as (place, entry) pairs.
+    """Read a journal as (place, entry) pairs, starting with its older part ``PATH.1`` if there is one.
 
     Raises Unreadable, also if the file cannot be opened.
     """
@@ -177,19 +177,19 @@ _POLL_S = 0.05
 
 
 def follow(path: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
-    """Yield the entries of a journal from its beginning, and each further one soon after it was written.
+    """Yield the entries of a journal from its start, and each new one soon after it is written.
 
-    Waits for a file that is not there yet, continues in the next part when one begins, and ends once
-    `stop` says so and all that is written has been read. A `Player` has the scheduler that the entries
-    lead to. Raises Unreadable.
+    Waits for a file that does not exist yet, and continues in the next part when one starts. Ends once `stop`
+    returns True and everything written has been read. A `Player` holds the scheduler that the entries lead
+    to. Raises Unreadable.
     """
     return (entry for _, entry in parse_lines(_tail(path, stop)))
 
 
 def _tail(path: Path, stop: Callable[[], bool]) -> Iterator[tuple[str, str]]:
-    """Yield complete lines with their place."""
+    """Yield complete lines with their places."""
     while True:
-        # Asked before reading: what was written before the stop is still read.
+        # Called before reading, so that everything written before the stop is read.
         ends = stop()
         if path.exists():
             break
@@ -221,7 +221,7 @@ def _tail(path: Path, stop: Callable[[], bool]) -> Iterator[tuple[str, str]]:
 
 
 def _replaced(path: Path, file: IO[str]) -> bool:
-    """Tell whether `path` is another file by now; between two parts it is none for a moment."""
+    """Return whether `path` is another file now; between two parts it is missing for a moment."""
     try:
         return not os.path.samestat(os.stat(path), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -1,11 +1,10 @@
 """The decision journal: every event with the actions that it caused, so that a run can be replayed.
 
-The room is bounded. A journal that has filled half of it becomes ``NAME.1``, replacing the one that was
-there, and a new part begins, with the state of the scheduler: each part can be replayed by itself. The state
-is also written down now and then, so that a policy process that is started again has little to read before
-it continues (`resume.py`), with a run of its own, which begins with that state. A journal that cannot be
-written any more is set aside as ``NAME.ended``: nobody is to continue from what it knew last. Whose files
-these may be, and who may read them, says `journal_file.py`.
+The size is bounded. A journal that has filled half of its maximum size becomes ``NAME.1``, replacing the
+previous one. A new part then starts with the state of the scheduler, so each part can be replayed on its own.
+The state is also written from time to time, so that a restarted policy process has little to read before it
+continues (`resume.py`). That process writes a run of its own, which starts with this state. A journal that
+cannot be written any more is renamed to ``NAME.ended``, so that no process continues from its last state.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings
 from spark_elastic.version import __version__
 
-# The files of a journal: for the driver's user alone, and no other files than his.
-# The usual place for event logs is a folder that everybody may write to. So nobody else may read what an
-# application has been doing, and nothing that somebody else has put there is followed, written to, or taken
-# for the state of the policy.
+# The files of a journal are only for the driver's user, and no files of other users are accepted.
+# The usual place for event logs is a folder that every user may write to. So no other user may read what an
+# application has been doing. Nothing that another user has put there is followed, written to, or used as the
+# state of the policy.
 
 
-# A symbolic link is no journal, and opening a pipe must not wait for its other end.
+# A symbolic link is not accepted as a journal, and opening a pipe must not wait for its other end.
 _CAREFULLY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE = 0o600
 _FOLDER = 0o700
 _MOUNTS = Path("/proc/self/mounts")
-# File systems of one host, where a lock is seen by all who could hold one.
+# File systems local to one host, where every process that could hold a lock sees the locks of the others.
 _LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"})
 
 
 class NotOurs(OSError):
-    """There is something at the place of the journal that is not to be touched; the text says what."""
+    """The place of the journal has something that must not be touched; the text says what."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -61,26 +60,27 @@ class NotOurs(OSError):
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Open a journal, made where it is not there, with the folders above it. Raises OSError, NotOurs.
+    """Open a journal, and create it and the folders above it if missing. Raises OSError, NotOurs.
 
-    While it is open it is locked: that says that somebody writes it, however long ago the last line was.
+    The journal is locked while it is open. The lock shows that a process writes it, however old its last line
+    is.
     """
     _make_folder(path.parent)
     file = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     os.fchmod(file, _FILE)
-    with suppress(OSError):  # a file system without locks: nobody removes anything there
+    with suppress(OSError):  # on a file system without locks, no journal is removed
         fcntl.flock(file, fcntl.LOCK_SH)
     return os.fdopen(file, "ab")
 
 
 def read(path: Path) -> bytes:
-    """Return all of a journal. Raises OSError, NotOurs."""
+    """Return the content of a journal. Raises OSError, NotOurs."""
     with os.fdopen(_open(path, os.O_RDONLY), "rb") as file:
         return file.read()
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder among those that everybody can make, for us alone. Raises OSError, NotOurs."""
+    """Create a private folder where every user can create folders. Raises OSError, NotOurs."""
     _make_folder(folder)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -91,20 +91,21 @@ def make_own_folder(folder: Path) -> None:
 
 
 def remove_old(folder: Path, before: float) -> None:
-    """Remove the journals that nobody writes, last written to before a time (s since the epoch).
+    """Remove the journals that no process writes, and that were last written before `before` (s since epoch).
 
-    Where other hosts may have a journal whose lock is not seen here, none is removed. Raises OSError.
+    Nothing is removed where other hosts may have a journal, because their locks are not visible here. Raises
+    OSError.
     """
     if not _is_local(folder):
         return
     for file in folder.glob("spark-elastic-*.jsonl*"):
-        with suppress(FileNotFoundError):  # another application has been faster
+        with suppress(FileNotFoundError):  # another application was faster
             if file.lstat().st_mtime < before and not _is_written(file):
                 file.unlink()
 
 
 def _is_written(part: Path) -> bool:
-    """Say whether somebody has the journal open that a part belongs to, or nobody can tell."""
+    """Return whether a process has the journal of a part open; True if that is unknown."""
     newest = part.with_name(part.name.removesuffix(".1"))
     try:
         with os.fdopen(_open(newest, os.O_RDONLY), "rb") as file:
@@ -117,20 +118,20 @@ def _is_written(part: Path) -> bool:
 
 
 def _is_local(folder: Path) -> bool:
-    """Say whether a folder is on a file system of this host; where the system does not tell, it counts so."""
+    """Return whether a folder is on a file system of this host; True if the system does not tell."""
     try:
         mounts = [line.split(" ")[1:3] for line in _MOUNTS.read_text(encoding="utf-8").splitlines()]
     except OSError:
         return True
     real = folder.resolve()
     at = [(len(point), kind) for point, kind in mounts if real.is_relative_to(point)]
-    # Of several mounts at one place the last one counts.
+    # If several file systems are mounted at one place, the last one counts.
     _, kind = max(enumerate(at), key=lambda found: (found[1][0], found[0]), default=(0, (0, "")))[1]
     return kind in _LOCAL
 
 
 def _open(path: Path, flags: int) -> int:
-    if path.is_symlink():  # said better here than by the error of the opening, which is what it relies on
+    if path.is_symlink():  # a clearer message here; the actual protection is O_NOFOLLOW
         raise NotOurs("it is a symbolic link: remove it")
     file = os.open(path, flags | _CAREFULLY, _FILE)
     found = os.fstat(file)
@@ -146,17 +147,17 @@ def _open(path: Path, flags: int) -> int:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, for us alone; those that are there stay as they are."""
+    """Create a folder and those above it, readable by this user only; existing folders stay as they are."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(_FOLDER, exist_ok=True)
 
 
-# Where the journal of an application is.
-# Where somebody has said so; else beside local event logs, as they are kept for the same reason; else among
-# the temporary files, from where old ones are removed. Nobody has asked for these two: what cannot be written
-# there is no error, and they are in a folder of our own, for the driver's user alone. There is one for each
-# user, since event logs of several users often share a folder.
+# The place of an application's journal. The user may configure it. Otherwise it is beside local event logs,
+# as both are kept for the same reason. Otherwise it is among the temporary files, where old journals are
+# removed. The user has not asked for these two places, so failing to write there is no error. They are
+# folders of our own, readable by the driver's user only. Each user has a separate one, since event logs of
+# several users often share a folder.
 
 
 # Spark's own default for spark.eventLog.dir.
@@ -165,7 +166,7 @@ _SPARK_EVENT_LOGS = "/tmp/spark-events"
 
 @frozen(kw_only=True)
 class JournalPlace:
-    """The file of a journal: `own` says that its folder is ours, `kept` that nothing leaves it."""
+    """The file of a journal; `own` says that its folder is ours, `kept` that nothing is removed from it."""
 
     path: Path
     own: bool
@@ -173,7 +174,7 @@ class JournalPlace:
 
 
 def journal_place(settings: Settings, snapshot: Snapshot) -> JournalPlace | None:
-    """Return where the journal of an application is, None if it has none."""
+    """Return the place of an application's journal, or None if it has none."""
     wanted = settings[application.JOURNAL_DIR]
     name = journal_name(snapshot.application)
     if wanted is None:
@@ -184,7 +185,7 @@ def journal_place(settings: Settings, snapshot: Snapshot) -> JournalPlace | None
     if is_on(snapshot.conf, "spark.eventLog.enabled"):
         logs = _local(snapshot.conf.get("spark.eventLog.dir", _SPARK_EVENT_LOGS))
         if logs is not None:
-            # Not beside them: Spark's history server takes each file there for one of them.
+            # Not directly among them: Spark's history server takes each file there for an event log.
             return JournalPlace(path=logs / _own_folder() / name, own=True)
     temporary = _temporary_folder(snapshot)
     if temporary is None:
@@ -193,7 +194,7 @@ def journal_place(settings: Settings, snapshot: Snapshot) -> JournalPlace | None
 
 
 def journal_name(application: str) -> str:
-    """Return the file name of the journal of an application (its id)."""
+    """Return the file name of the journal of an application, given by its id."""
     return f"spark-elastic-{_file_name(application)}.jsonl"
 
 
@@ -210,7 +211,7 @@ def _own_folder() -> str:
 
 
 def _temporary_folder(snapshot: Snapshot) -> Path | None:
-    """Return where Spark keeps its own temporary files, as far as they are on this machine's disks."""
+    """Return Spark's folder for temporary files if it is a local path, else the system's, if any."""
     folders = os.environ.get("SPARK_LOCAL_DIRS") or snapshot.conf.get("spark.local.dir", "")
     first = _local(folders.split(",")[0].strip())
     if first is not None and first.is_absolute():
@@ -222,7 +223,7 @@ def _temporary_folder(snapshot: Snapshot) -> Path | None:
 
 
 def _local(place: str) -> Path | None:
-    """Return the path of a plain path or a file: URI, None for any other file system."""
+    """Return the path of a plain path or a file: URI, or None for any other file system."""
     uri = urlsplit(place)
     if not uri.scheme:
         return Path(place)
@@ -231,20 +232,20 @@ def _local(place: str) -> Path | None:
 
 _log = logging.getLogger(__name__)
 
-# So much is read again in about 0.2 s of a core.
+# This many bytes are read again in about 0.2 s on one core.
 _STATE_EVERY = 1 << 20
-# A large state is written less often, and one that would take more than this share of a part never is.
+# A large state is written less often, and one that takes more than a fourth of a part is never written.
 _EVENTS_PER_STATE = 8
 _LARGEST_SHARE = 4
-# Among temporary files a journal stays so long after its last line.
+# A journal among temporary files is kept for this time after its last line.
 _KEPT_S = 7 * 24 * 3_600
 
 
 class Journal:
-    """Where a run is written down; without a `path` it is not. `reading` reads the clock that it goes by.
+    """Writes a run to a file; without a `path` it writes nothing. `reading` reads the loop's clock.
 
-    Disk errors never reach the policy: they are said once, the journal ends there, and is set aside. It has
-    `failed` then if it is `required`: if somebody has said that there is to be one.
+    Disk errors never reach the policy. They are logged once, the journal ends there, and is set aside. The
+    journal has then `failed` if it is `required`, which means that the user has configured it.
     """
 
     def __init__(
@@ -277,24 +278,24 @@ class Journal:
 
     @property
     def path(self) -> Path | None:
-        """Return the file that is written, None if none is (any more)."""
+        """The file that is written, or None if there is none or it has ended."""
         return self._path if self._file is not None else None
 
     def event(self, event: JsonObject) -> None:
-        """Write down an event, before it is handled."""
+        """Write an event, before it is handled."""
         self._write({"event": event})
 
     def actions(self, actions: Sequence[JsonObject]) -> None:
-        """Write down what the last event caused."""
+        """Write the actions that the last event caused."""
         if actions:
             self._write({"actions": list(actions)})
 
     def stage(self, decided: JsonObject) -> None:
-        """Write down a question about a batch stage and its answer."""
+        """Write a question about a batch stage and its answer."""
         self._write({"stage": decided})
 
     def goes_on_from(self, entry: StateEntry) -> None:
-        """Write down the state that this run begins with, before its first event."""
+        """Write the state that this run starts with, before its first event."""
         self._state(entry, begins=True)
 
     def _state(self, entry: StateEntry, *, begins: bool = False) -> None:
@@ -305,17 +306,17 @@ class Journal:
         elif self._states_fit:
             _log.warning(
                 "the journal is too small for the state of the policy (%d bytes): raise "
-                "spark.elastic.journal.maxSize, or a policy process that is started again begins anew",
+                "spark.elastic.journal.maxSize, or a restarted policy process starts over",
                 len(line),
             )
         self._states_fit = fits
         self._state_due = self._written + max(_STATE_EVERY, len(line) * _EVENTS_PER_STATE)
 
     def end_batch(self, state: Callable[[], StateEntry] | None = None) -> None:
-        """Hand all that was written to the operating system.
+        """Hand everything written so far to the operating system.
 
-        With `state`, which gives the state of now: write that down if it is time to, and begin a new part if
-        this one is full.
+        `state` returns the current state. If given, the state is written when enough has been written since
+        the last one, and a new part starts if this one is full.
         """
         if self._file is None or self._path is None:
             return
@@ -335,7 +336,7 @@ class Journal:
             self._give_up(error)
 
     def close(self) -> None:
-        """End the journal; a second time does nothing."""
+        """Close the journal; a second call does nothing."""
         if self._file is not None:
             try:
                 self._file.close()
@@ -375,10 +376,10 @@ class Journal:
         self._written += len(line)
 
     def _give_up(self, error: OSError) -> None:
-        _log.warning("no decision journal from here on: %s: %s", self._path, error.strerror or error)
+        _log.warning("decision journal stopped: %s: %s", self._path, error.strerror or error)
         self.failed = self._required
         file, self._file = self._file, None
-        with suppress(OSError):  # said already
+        with suppress(OSError):  # already logged
             if file is not None:
                 file.close()
         if self._path is not None and not isinstance(error, NotOurs):
@@ -387,9 +388,9 @@ class Journal:
 
 
 def _set_aside(path: Path) -> None:
-    """Give a journal another name, its older part too. Raises OSError.
+    """Rename a journal and its older part. Raises OSError.
 
-    Of two that have ended the larger is kept: where the disk is full the next process writes next to nothing.
+    Of two ended journals the larger one is kept: on a full disk, the next process writes almost nothing.
     """
     ended = path.with_name(path.name + ".ended")
     parts, earlier = _parts(path), _parts(ended)
@@ -397,13 +398,13 @@ def _set_aside(path: Path) -> None:
     for part in gone:
         part.unlink()
     if gone is not parts:
-        # Between two parts there is only the older one, which then is the whole.
+        # Between two parts only the older one exists, which is then the whole journal.
         for part, suffix in zip(parts, (".1", "")[-len(parts) :], strict=False):
             part.replace(ended.with_name(ended.name + suffix))
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return the files of a journal that are there; what is no plain file is left alone."""
+    """Return the existing files of a journal; anything that is not a plain file is ignored."""
     return [part for part in (path.with_name(path.name + ".1"), path) if part.is_file()]
 
 
@@ -414,7 +415,7 @@ def _size(parts: list[Path]) -> int:
 def open_journal(
     settings: Settings, snapshot: Snapshot, reading: Callable[[], ClockReading] | None = None
 ) -> Journal:
-    """Open the journal of an application where its settings say, and remove old ones that nobody wants kept.
+    """Open the journal of an application where its settings say, and remove old ones that need not be kept.
 
     `reading` reads the loop's clock.
     """

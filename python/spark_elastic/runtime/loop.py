@@ -1,4 +1,4 @@
-"""The loop: one thread that brings events to the scheduler and its actions to the driver."""
+"""The event loop: one thread that passes events to the scheduler and its actions to the driver."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from spark_elastic.runtime.policy_watch import PolicyWatch
 
 
-# The timers that the scheduler has set.
+# The timers set by the scheduler.
 
 
 class Timers:
-    """What was ordered for later, in the order of its time; setting a timer again replaces it."""
+    """Timers in the order of their time; setting a timer again replaces it."""
 
     def __init__(self) -> None:
         self._set: dict[str, SetTimer] = {}
-        # Replaced and cancelled timers stay in the heap until they come up, and are told by `_set`.
+        # Replaced and cancelled timers stay in the heap until their time; `_set` tells them apart.
         self._heap: list[tuple[int, str]] = []
 
     def set(self, order: SetTimer) -> None:
-        """Let a timer come due."""
+        """Set a timer."""
         self._set[order.timer] = order
         heapq.heappush(self._heap, (order.at, order.timer))
 
     def cancel(self, timer: str) -> None:
-        """Forget a timer; one that is not set is nothing to complain about."""
+        """Cancel a timer; one that is not set is ignored."""
         self._set.pop(timer, None)
 
     def next_at(self) -> int | None:
-        """Return the time of the next one (epoch ms), None without any."""
+        """Return the time of the next timer (epoch ms), or None if none is set."""
         while self._heap:
             at, timer = self._heap[0]
             if timer in self._set and self._set[timer].at == at:
@@ -58,7 +58,7 @@ class Timers:
         return None
 
     def pop_due(self, now: int) -> SetTimer | None:
-        """Take out the earliest one that is due at `now` (epoch ms), None if none is."""
+        """Remove and return the earliest timer that has expired at `now` (epoch ms), or None if none has."""
         at = self.next_at()
         if at is None or at > now:
             return None
@@ -67,29 +67,29 @@ class Timers:
 
 _log = logging.getLogger(__name__)
 
-# The scheduler counts its actions from a1.
+# The scheduler numbers its actions from a1.
 _TURN_OFF_ID = "a0"
 # A timer that sets itself again for now must not keep the loop from the driver.
 _MAX_TIMERS_PER_ROUND = 1_000
 
 
 class Decider(Protocol):
-    """What decides: the scheduler."""
+    """The scheduler, as the loop sees it."""
 
     def handle(self, event: Event) -> tuple[Action, ...]:
-        """Take note of `event` and return what is to be done."""
+        """Handle `event` and return the resulting actions."""
 
     def save(self) -> dict[str, Any]:
-        """Return the whole state, ready for JSON."""
+        """Return the complete state, ready for JSON."""
 
 
 @frozen(kw_only=True)
 class Resumed:
-    """What a policy process that has died has left: its policy, as it was, and what continues with it.
+    """What remains of a policy process that has died: its policy, restored, and the state around it.
 
-    `own_events` counts the events that came from the runtime, `last_event` is the last one's id, `last_at`
-    its time (epoch ms), `clock` an earlier reading of its clock, `file` what the policy file said when it was
-    last right.
+    `own_events` is the number of events created by the runtime, `last_event` the id of the last event and
+    `last_at` its time (epoch ms). `clock` is an earlier reading of its clock, `file` the last valid content
+    of the policy file.
     """
 
     policy: Decider
@@ -103,9 +103,9 @@ class Resumed:
 class Loop:
     """Runs a policy until the application ends.
 
-    The settings come with the first snapshot; if they cannot be used, the policy is turned off with all that
-    is wrong with them. `custom` asks the custom policies. `skipped` counts events that could not
-    be understood and were left out.
+    The settings come with the first snapshot. If they cannot be used, the policy is turned off with a message
+    about all errors in them. `custom` asks the custom policies. `skipped` counts the events that could not be
+    understood and were left out.
     """
 
     def __init__(
@@ -137,10 +137,10 @@ class Loop:
         self.skipped = 0
 
     def run(self) -> None:
-        """Return when the driver says that the application ends.
+        """Return when the driver reports that the application ends.
 
-        Raises GatewayError if the driver is lost, and whatever the policy raises: its state cannot be trusted
-        after that, and a new process begins with a new snapshot.
+        Raises GatewayError if the driver is lost, and whatever the policy raises. The policy's state cannot
+        be trusted after that, and a new process starts from a new snapshot.
         """
         try:
             stop = False
@@ -185,24 +185,24 @@ class Loop:
             self._begin(event)
         self._handle(self._clock.shifted(event))
         if isinstance(event, Snapshot):
-            self._look_at_policy_file()  # before any query that comes in the same batch
+            self._look_at_policy_file()  # before any query in the same batch
 
     def _begin(self, snapshot: Snapshot) -> None:
         try:
             settings = load(snapshot.conf)
         except SettingsError as error:
-            self._turn_off(snapshot, f"the settings cannot be used: {error}")
+            self._turn_off(snapshot, f"unusable settings: {error}")
             return
         if settings[rescaling.MODE] == "off":
             self._turn_off(snapshot, f"{rescaling.MODE.full_name} is off")
             return
         resumed = self._resume(settings, snapshot)
         self._custom.begin(settings)
-        # Where a run continues nobody waits for them: what they wanted last is known.
+        # A resumed run does not wait for custom policies, because their last wishes are known.
         problems = self._custom.problems(settings.custom_policies) if resumed is None else ()
         if problems:
             self._custom.close()
-            self._turn_off(snapshot, f"the settings cannot be used: {'; '.join(problems)}")
+            self._turn_off(snapshot, f"unusable settings: {'; '.join(problems)}")
             return
         self._journal = self._open_journal(settings, snapshot)
         if resumed is None:
@@ -217,7 +217,7 @@ class Loop:
         if self._board is not None:
             self._board.begin(settings, snapshot)
         if (file := settings[application.POLICY_FILE]) is not None:
-            # Imported only where it is needed: reading YAML would take a third of the process's start.
+            # Imported only if needed: importing YAML takes a third of the process's startup time.
             from spark_elastic.runtime.policy_watch import PolicyWatch
 
             known = None if resumed is None else resumed.file
@@ -234,7 +234,7 @@ class Loop:
     def _handle(self, event: Event) -> None:
         if self._policy is None or self._journal is None:
             return
-        # Written first, so that an event that breaks the policy is the journal's last line.
+        # Written first, so that an event that breaks the policy is the last line of the journal.
         self._journal.event(encode_event(event))
         self._decide(event, self._policy, self._journal)
 
@@ -267,7 +267,7 @@ class Loop:
             self._handle(event)
 
     def _take_requests(self) -> None:
-        """Take in what others than the driver ask for; what cannot be journaled is refused."""
+        """Handle the requests of clients other than the driver; refuse what cannot be journaled."""
         if self._board is None or self._policy is None or self._journal is None:
             return
         for request in self._board.take():
@@ -282,12 +282,12 @@ class Loop:
                 self._decide(event, self._policy, self._journal)
 
     def _take_answers(self) -> None:
-        """Take in what custom policies have answered meanwhile."""
+        """Handle the answers that custom policies have given in the meantime."""
         for answer in self._custom.take():
             self._handle(evolve(answer, id=self._next_id(), at=self._clock.now()))
 
     def _write_stages(self) -> None:
-        """Write down what was decided about batch stages meanwhile, in another thread."""
+        """Write the decisions about batch stages that another thread has made in the meantime."""
         if self._board is not None and self._journal is not None:
             for decided in self._board.take_decided():
                 self._journal.stage(decided)
@@ -301,17 +301,12 @@ class Loop:
         _log.warning("event left out (%d so far): %s", self.skipped, why)
 
     def _count_lost(self, reply: Exchange) -> None:
-        # Said again only when it has doubled: a driver that merges a lot has no use for as many lines.
+        # Logged again only once it has doubled, so that a driver that merges a lot does not flood the log.
         lost = reply.merged + reply.dropped
         if lost > 2 * self._lost_logged:
             self._lost_logged = lost
             _log.warning(
-                "the driver merged %d events and dropped %d since its start: the policy was too slow",
+                "the driver has merged %d events and dropped %d: the policy was too slow",
                 reply.merged,
                 reply.dropped,
             )
-
-
-# Looks after the policy file: read when the process starts and whenever it changes.
-# There is no thread: the loop asks, at most once a second a look is taken, and the file is read only if that
-# shows another file than before.

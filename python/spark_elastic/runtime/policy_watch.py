@@ -1,7 +1,7 @@
-"""Looks after the policy file: read when the process starts and whenever it changes.
+"""Watch the policy file: read it when the process starts and whenever it changes.
 
-There is no thread: the loop asks, at most once a second a look is taken, and the file is read only if that
-shows another file than before.
+There is no thread. The loop polls, the file's status is checked at most once a second, and the file is read
+only if that status has changed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _Look = tuple[int, int, int]
 
 
 class _Unreadable(Exception):
-    """There is nothing to read; the text says why and what to do."""
+    """The file cannot be read; the text says why and what to do."""
 
 
 class PolicyWatch:
-    """Watches the file at `path`; `next_id` counts the events of the runtime.
+    """Watches the file at `path`; `next_id` creates the ids of the runtime's events.
 
-    `policy` is what the file said when it was last right, None before that. `known` is what a policy process
-    before this one was last told of it: that is not said again.
+    `policy` is the last valid content of the file, None before that. `known` is the content that a previous
+    policy process was last notified of; it is not reported again.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class PolicyWatch:
         self._next_id = next_id
         self._looked_at: int | None = None
         self._seen: _Look | None = None
-        # What was refused last: the content of the file, or why there was none. None after a good one.
+        # What was refused last: the file's content, or why it could not be read. None after a valid file.
         self._refused: bytes | str | None = None
         self.policy: PolicyFile | None = None
         if known is not None and known.path == str(path):
             self.policy = PolicyFile.of(known)
 
     def poll(self, now_ms: int) -> PolicyFileChanged | PolicyFileRefused | None:
-        """Say what is new about the file at `now_ms` (epoch ms), None if nothing is."""
-        # A clock that was set back must not end the watch.
+        """Return an event if the file has changed at `now_ms` (epoch ms), else None."""
+        # A clock that was set back must not stop the watch.
         if self._looked_at is not None and 0 <= now_ms - self._looked_at < LOOK_EVERY_MS:
             return None
         self._looked_at = now_ms
@@ -60,7 +60,7 @@ class PolicyWatch:
             policy = load_policy(content)
         except PolicyFileError as error:
             return self._refuse(now_ms, content, error.errors)
-        # After a refusal it is said that the file is right again, though it says what it said before.
+        # After a refusal, a valid file is reported even if its content is the same as before the refusal.
         if policy == self.policy and self._refused is None:
             return None
         self.policy = policy
@@ -74,9 +74,9 @@ class PolicyWatch:
         return PolicyFileRefused(id=self._next_id(), at=now_ms, path=str(self._path), errors=errors)
 
     def _read_if_new(self) -> bytes | None:
-        """Return the content of the file if it is another one than before. Raises _Unreadable.
+        """Return the content of the file if the file has changed, else None. Raises _Unreadable.
 
-        A file that is written while it is read is read again, and after some such tries at the next look.
+        A file that changes during the read is read again, a few times, and then once more at the next check.
         """
         try:
             look = self._look()
@@ -98,7 +98,7 @@ class PolicyWatch:
 
     def _look(self) -> _Look:
         found = self._path.stat()
-        # Opening a pipe would wait for whoever writes to it.
+        # Opening a pipe would wait for a process that writes to it.
         if not stat.S_ISREG(found.st_mode):
             raise _Unreadable(f"{self._path} is no file: name a file in spark.elastic.policyFile")
         return found.st_mtime_ns, found.st_size, found.st_ino

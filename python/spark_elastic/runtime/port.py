@@ -1,4 +1,4 @@
-"""What the loop needs of the driver, whatever is behind it."""
+"""What the loop needs from the driver, independent of the implementation."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import Any, Literal, Protocol
 from attrs import frozen
 
 JsonObject = Mapping[str, Any]
-# HTTP requests that change nothing, those that may, and questions about batch stages wait in a queue each.
+# HTTP requests that change nothing, those that may, and questions about batch stages have a queue each.
 QueueName = Literal["reads", "writes", "stages"]
 
-# Raised by one whenever a field of the contract changes its meaning; both sides refuse another number.
+# Increased whenever a field of the contract changes its meaning; both sides refuse another number.
 CONTRACT = 1
-# The longest that one exchange may wait for events.
+# The longest time, in ms, that one exchange may wait for events.
 MAX_WAIT_MS = 1_000
 
 
 class GatewayError(Exception):
-    """The driver cannot be talked to; the text is one line for the driver's log."""
+    """Communication with the driver failed; the text is one line for the driver's log."""
 
 
 class Lost(GatewayError):
-    """The connection does not come about, has ended, or what comes through it makes no sense."""
+    """The connection could not be made, has ended, or delivers something that makes no sense."""
 
 
 class Unanswered(GatewayError):
-    """One call could not be made, or has failed in the driver; the connection is as good as before."""
+    """One call could not be made, or failed in the driver; the connection still works."""
 
 
 class Mismatch(GatewayError):
-    """The other end is not the one that started us, or not of our version."""
+    """The other end is not the driver that started this process, or has another version."""
 
 
 @frozen(kw_only=True)
 class Exchange:
-    """What one exchange brought.
+    """The result of one exchange.
 
-    `merged` and `dropped` count, since the driver's start, events that were folded into others or given up
-    because nobody took them in time. With `stop` the application ends: these events are the last ones.
+    `merged` and `dropped` count, since the driver's start, events that were merged into others or dropped
+    because they were not fetched in time. With `stop` the application ends: these events are the last ones.
     """
 
     events: tuple[JsonObject, ...] = ()
@@ -49,7 +49,7 @@ class Exchange:
 
 @frozen(kw_only=True)
 class Served:
-    """What waiting for a request brought: one, none, or that the application ends."""
+    """The result of waiting for a request: a request, none, or the end of the application."""
 
     request: JsonObject | None = None
     stop: bool = False
@@ -59,14 +59,14 @@ class Gateway(Protocol):
     """The driver, as the loop sees it."""
 
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
-        """Hand over `actions` in their order, then wait up to `wait_ms` (0 to 1000) for events.
+        """Send `actions` in their order, then wait up to `wait_ms` (0 to 1000) for events.
 
-        The first exchange of a connection brings a snapshot first. Raises GatewayError.
+        The first exchange of a connection returns a snapshot first. Raises GatewayError.
         """
 
 
 class RequestGateway(Protocol):
-    """The driver, as those see it who answer requests."""
+    """The driver, as the threads that answer requests see it."""
 
     def serve(
         self,
@@ -76,11 +76,11 @@ class RequestGateway(Protocol):
         wait_ms: int,
         metrics: Mapping[str, float] | None = None,
     ) -> Served:
-        """Hand over an answer, wait up to `wait_ms` (0 to 1000) for the next request of a queue.
+        """Send an answer, then wait up to `wait_ms` (0 to 1000) for the next request of a queue.
 
-        `metrics` are what Spark's metrics system shows from now on, None: what it shows. Raises GatewayError;
-        Unanswered if the next call may go better, without this answer or these metrics.
+        `metrics` are the new values in Spark's metrics system; None keeps the present ones. Raises
+        GatewayError; Unanswered if the next call may succeed, without this answer or these metrics.
         """
 
     def wake(self) -> None:
-        """Let the loop's exchange come back now. Raises GatewayError."""
+        """Make the loop's exchange return now. Raises GatewayError."""

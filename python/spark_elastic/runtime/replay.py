@@ -1,4 +1,4 @@
-"""Run a journal's events through new schedulers, and compare what they decide."""
+"""Run a journal's events through new schedulers, and compare their decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import encode_answer
 
-# Play a journal: run its entries through schedulers, and tell what happens.
+# Play a journal: run its entries through schedulers, and report each step.
 
 
 Made = TypeVar("Made", bound=Decider, covariant=True)
@@ -36,25 +36,25 @@ Played = TypeVar("Played", bound=Decider)
 
 
 class DeciderClass(Protocol[Made]):
-    """A kind of policies."""
+    """Creates policies of one kind."""
 
     def __call__(self, settings: CoreSettings) -> Made:
-        """Begin anew."""
+        """Create a policy in its initial state."""
 
     def restore(self, state: Mapping[str, Any]) -> Made:
-        """Resume from a saved state. Raises NotRestorable."""
+        """Restore a policy from a saved state. Raises NotRestorable."""
 
 
 @frozen(kw_only=True)
 class RunBegun:
-    """A run begins, with a new policy."""
+    """A run has started, with a new policy."""
 
     settings: Settings
 
 
 @frozen(kw_only=True)
 class StateRestored:
-    """A state was taken up: a run begins with it (`begins`), or what was before is gone."""
+    """A state was restored: a run starts with it (`begins`), or the entries before it are missing."""
 
     entry: StateEntry
     begins: bool
@@ -62,7 +62,7 @@ class StateRestored:
 
 @frozen(kw_only=True)
 class StateRefused:
-    """A state should have been taken up, and could not: until the next one there is no policy."""
+    """A state could not be restored; until the next one there is no policy."""
 
     place: str
     reason: str
@@ -71,12 +71,12 @@ class StateRefused:
 
 @frozen(kw_only=True)
 class PartsMissing:
-    """A part begins, and the one before it is gone: until a state comes there is no policy."""
+    """A part has started, but the part before it is missing; until a state follows there is no policy."""
 
 
 @frozen(kw_only=True)
 class Handled:
-    """An event was handled; `actions` is what the policy decides now."""
+    """An event was handled; `actions` are the policy's decisions in the replay."""
 
     place: str
     event: Event
@@ -85,7 +85,7 @@ class Handled:
 
 @frozen(kw_only=True)
 class Failed:
-    """The policy has raised `error` instead of deciding."""
+    """The policy raised `error` instead of deciding."""
 
     place: str
     event: Event
@@ -94,14 +94,14 @@ class Failed:
 
 @frozen(kw_only=True)
 class LeftOut:
-    """An event found no policy."""
+    """An event was skipped, because there is no policy."""
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """What was recorded about the last event that was handled.
+    """The recorded actions for the last handled event.
 
-    There is none where a process was killed between an event and its actions.
+    There is no outcome if the process was killed between an event and its actions.
     """
 
     handled: Handled
@@ -110,7 +110,7 @@ class Outcome:
 
 @frozen(kw_only=True)
 class Answered:
-    """A question about a batch stage was answered. It may stand between an event and its actions."""
+    """A question about a batch stage was answered. It may lie between an event and its actions."""
 
     place: str
     stage: StageEntry
@@ -122,11 +122,11 @@ Step = (
 
 
 class Player(Generic[Played]):
-    """Has the scheduler that led to where it has come in a journal.
+    """Plays a journal; `policy` is the scheduler that the entries so far have led to.
 
-    A run begins with a new policy (part 0), or with the state that follows at once; in a further part the
-    policy of the part before continues. Every other state is only for those who miss what was before it.
-    `policy` is None where that is gone.
+    A run starts with a new policy (part 0), or with the state that follows immediately. In a further part,
+    the policy of the part before continues. Every other state is used only if the entries before it are
+    missing. `policy` is None while there is nothing to continue from.
     """
 
     def __init__(self, make_policy: DeciderClass[Played]) -> None:
@@ -134,24 +134,24 @@ class Player(Generic[Played]):
         self.header: Header | None = None
         self._make_policy = make_policy
         self._settings: Settings | None = None
-        # Nothing has been handled in this run.
+        # Whether no event of this run has been handled yet.
         self._begins = False
-        # The last event, while what was decided about it then may still follow.
+        # The last event, as long as its recorded actions may still follow.
         self._open: Handled | None = None
 
     @property
     def settings(self) -> Settings:
-        """The settings of the run, which has begun. Raises Unreadable."""
+        """The settings of the current run. Raises Unreadable."""
         assert self.header is not None
         if self._settings is None:
             try:
                 self._settings = load(self.header.settings)
             except SettingsError as error:
-                raise Unreadable(f"its settings are not those of this version: {error}") from error
+                raise Unreadable(f"its settings are of another version: {error}") from error
         return self._settings
 
     def play(self, entries: Iterable[tuple[str, Entry]]) -> Iterator[Step]:
-        """Read (place, entry) pairs, and yield what happens. Raises Unreadable with the place."""
+        """Read (place, entry) pairs, and yield the steps. Raises Unreadable with the place."""
         for place, entry in entries:
             try:
                 yield from self.read(entry, place)
@@ -159,9 +159,9 @@ class Player(Generic[Played]):
                 raise Unreadable(f"{place}: {error}") from error
 
     def read(self, entry: Entry, place: str = "") -> Iterator[Step]:
-        """Read one entry while the steps are asked for, and yield what happens. Raises Unreadable."""
+        """Read one entry lazily, and yield its steps. Raises Unreadable."""
         if self.header is None and not isinstance(entry, Header):
-            raise Unreadable("a journal begins with its header")
+            raise Unreadable("a journal must start with its header")
         match entry:
             case Header():
                 yield from self._begin(entry)
@@ -181,7 +181,7 @@ class Player(Generic[Played]):
         before, self.header = self.header, header
         self._begins = header.part == 0
         if self._begins:
-            # The run before may have been killed between an event and its actions.
+            # The previous run may have been killed between an event and its actions.
             self._open = self._settings = None
             self.policy = self._make_policy(self.settings.core())
             yield RunBegun(settings=self.settings)
@@ -196,7 +196,7 @@ class Player(Generic[Played]):
             self.policy = self._make_policy.restore(entry.state)
         except NotRestorable as error:
             self.policy = None
-            reason = f"the state cannot be taken up: {error}"
+            reason = f"the saved state cannot be loaded: {error}"
             return StateRefused(place=place, reason=reason, begins=self._begins)
         return StateRestored(entry=entry, begins=self._begins)
 
@@ -206,7 +206,7 @@ class Player(Generic[Played]):
             return LeftOut()
         try:
             actions = self.policy.handle(event)
-        except Exception as error:  # whatever it is, it is what the policy did
+        except Exception as error:  # any error of the policy is a result of the replay
             return Failed(place=place, event=event, error=error)
         self._open = Handled(place=place, event=event, actions=actions)
         return self._open
@@ -219,9 +219,9 @@ class Player(Generic[Played]):
 
 @frozen(kw_only=True)
 class Difference:
-    """The first place where a replay went another way: at an event, or at a question about a batch stage.
+    """The first place where a replay diverges: at an event, or at a question about a batch stage.
 
-    `recorded` or `replayed` is None where that side had no more actions; `error` is what the scheduler raised
+    `recorded` or `replayed` is None if that side had no more actions. `error` is what the scheduler raised
     instead of deciding.
     """
 
@@ -234,10 +234,10 @@ class Difference:
 
 @frozen(kw_only=True)
 class Replay:
-    """How a replay went.
+    """The result of a replay.
 
-    `runs` counts what was replayed from a beginning or from a state, `stages` the questions about batch
-    stages, `left_out` the entries of parts that have neither. `difference` is None if all was the same.
+    `runs` counts the runs replayed from their start or from a state, `stages` the questions about batch
+    stages, and `left_out` the entries without either. `difference` is None if everything was the same.
     """
 
     runs: int
@@ -249,7 +249,7 @@ class Replay:
 
 
 class _Comparison:
-    """What has come of a replay so far."""
+    """The results of a replay so far."""
 
     def __init__(self) -> None:
         self._decider: BatchDecider | None = None
@@ -306,9 +306,9 @@ class _Comparison:
 def replay(entries: Iterable[tuple[str, Entry]], make_policy: DeciderClass[Decider]) -> Replay:
     """Feed the events of (place, entry) pairs to policies and compare their actions with the recorded ones.
 
-    The actions of a run's very last event may be missing, since a process can be killed between the two.
-    Where the beginning of a run is gone, it is replayed from the first state that is left of it. Raises
-    Unreadable if the entries are no journal, or if nothing of it can be replayed.
+    The actions of a run's very last event may be missing, since a process can be killed between the two. If
+    the start of a run is missing, it is replayed from the first state that remains. Raises Unreadable if the
+    entries are not a journal, or if none of it can be replayed.
     """
     player, comparison = Player(make_policy), _Comparison()
     for step in player.play(entries):
@@ -320,7 +320,7 @@ def replay(entries: Iterable[tuple[str, Entry]], make_policy: DeciderClass[Decid
     if comparison.runs == 0:
         raise Unreadable(
             comparison.refused
-            or "the beginning of this run is gone, and its state was too large for "
+            or "the start of this run is missing, and its state was too large for "
             "spark.elastic.journal.maxSize: what was decided can be read, but not replayed"
         )
     return Replay(

@@ -1,8 +1,8 @@
-"""Resume where a policy process of the same application has died, by means of its journal.
+"""Resume after a policy process of the same application has died, from its journal.
 
-The last state that it has written down is taken up, and what it has handled since is handled again; the
-actions of that are the past and thrown away. The snapshot with which the new process begins then says what
-has happened in between. Whatever is wrong with the journal: it is said once, and the process begins anew.
+The last state in the journal is restored, and the events after it are handled again. The actions of these
+events belong to the past and are discarded. The new process starts with a snapshot, which then shows what has
+changed in the meantime. A problem with the journal is logged once, and the process starts over without it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from spark_elastic.runtime.replay import Failed, Handled, Player, StateRefused, 
 from spark_elastic.settings import Settings
 from spark_elastic.version import __version__
 
-# The driver waits for an answer to its snapshot; a query that is started meanwhile waits, too.
+# The driver waits for an answer to its snapshot, and so does a query that is started meanwhile.
 LONGEST_S = 2.0
 
 _HEADER = b'{"journal":'
 _STATE = b'{"state":'
-# What has no part in the state of the scheduler.
+# Entries that do not contribute to the scheduler's state.
 _OTHERS = (b'{"actions":', b'{"stage":')
 
 _log = logging.getLogger(__name__)
@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 def resume(
     settings: Settings, snapshot: Snapshot, watch: Callable[[Scheduler], Decider] = lambda policy: policy
 ) -> Resumed | None:
-    """Return what a process before this one has left, None if there is nothing or it cannot be used.
+    """Return what the previous process has left, or None if there is nothing or it cannot be used.
 
-    `watch` puts something around the scheduler.
+    `watch` wraps the scheduler.
     """
     place = journal_place(settings, snapshot)
     if place is None or not os.path.lexists(place.path):
@@ -51,20 +51,20 @@ def resume(
             return None
         resumed, events = _read(lines, settings, snapshot, began + LONGEST_S, watch)
     except Unreadable as error:
-        _log.warning("begins anew, without what was before: %s: %s", path, error)
+        _log.warning("starting over, without its earlier state: %s: %s", path, error)
         return None
-    except Exception as error:  # whatever has ended the process before this one must not end this one
-        _log.warning("begins anew, without what was before: %s: %s", type(error).__name__, error)
+    except Exception as error:  # what ended the previous process must not end this one
+        _log.warning("starting over, without its earlier state: %s: %s", type(error).__name__, error)
         return None
     took_ms = (time.monotonic() - began) * 1000
-    _log.info("resumes from its journal: %d events read again in %.0f ms", events, took_ms)
+    _log.info("resumed from its journal: %d events replayed in %.0f ms", events, took_ms)
     return resumed
 
 
 def _since_the_last_state(path: Path) -> list[bytes] | None:
-    """Return the lines that lead to the end: a header, maybe a state, events; None if nothing was handled.
+    """Return the lines that lead to the end: a header, possibly a state, events; None if nothing was handled.
 
-    Of a line that was cut off at the end nothing is returned. Raises Unreadable.
+    A truncated line at the end is left out. Raises Unreadable.
     """
     later: list[bytes] = []
     for file in (path, path.with_name(path.name + ".1")):
@@ -81,16 +81,16 @@ def _since_the_last_state(path: Path) -> list[bytes] | None:
             lines = run[: run.find(b"\n") + 1].splitlines() + run[state or run.find(b"\n") + 1 :].splitlines()
             if state is not None or (len(lines) > 1 and _is_first_part(lines[0])):
                 return lines + later
-            # Nothing to continue from: it ended as soon as it began, or the state is in the part before.
+            # Nothing to continue from: the run ended right after its start, or the state is in an older part.
             later = lines[1:] + later
             content = content[:header]
     if later:
-        raise Unreadable("neither a beginning nor a state is left in it")
+        raise Unreadable("it has neither its start nor a saved state")
     return None
 
 
 def _last_line(content: bytes, beginning: bytes) -> int | None:
-    """Return where the last line that begins so begins, None if there is none."""
+    """Return the offset of the last line that starts with `beginning`, or None if there is none."""
     found = content.rfind(b"\n" + beginning)
     if found >= 0:
         return found + 1
@@ -139,7 +139,7 @@ def _read(
                 case Failed(error=error):
                     raise error
     if _number("s", snapshot.id) <= driver_event:
-        raise Unreadable("it is that of another driver")  # which has counted its events from 1
+        raise Unreadable("it is that of another driver")  # each driver counts its events from 1
     assert player.policy is not None
     resumed = Resumed(
         policy=watch(player.policy),
@@ -168,6 +168,6 @@ def _check(header: Header, conf: Mapping[str, str], snapshot: Snapshot) -> None:
 
 
 def _number(sender: str, event: str) -> int:
-    """Return the count in an event's id if it is one of `sender`'s, else 0."""
+    """Return the count in an event's id if `sender` created it, else 0."""
     count = event.removeprefix(sender)
     return int(count) if count != event and count.isdigit() else 0

@@ -1,4 +1,4 @@
-"""What can be seen of the policy from outside: an immutable snapshot, made anew where it has changed."""
+"""The policy as seen from outside: an immutable snapshot, renewed where it has changed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from spark_elastic.core.transitions import FINISHED
 from spark_elastic.core.view import QueryView
 from spark_elastic.settings import Settings
 
-# What is counted of each query since this policy process began, which never falls.
-# The scheduler counts for each run of a query. One that is started again by its application begins there with
-# nothing, and continues here.
+# Totals of each query since this policy process started; they never decrease.
+# The scheduler counts separately for each run of a query. When the application starts a query again, the
+# scheduler's counts start at zero, and the totals here continue.
 
 
 @frozen(kw_only=True)
 class Tally:
-    """Totals of one query: starts after failures, moves of its state, and milliseconds.
+    """Totals of one query: restarts after failures, moves of its state, and times in milliseconds.
 
-    `paused_ms` is for how long rescales and retries that have ended kept it from running, `stayed_ms` how
-    long it was in each state that it has left.
+    `paused_ms` is the time for which finished rescales and retries kept it from running. `stayed_ms` is the
+    time that it spent in each state that it has left.
     """
 
     restarted: int = 0
@@ -38,16 +38,16 @@ class Tally:
 
 @define
 class Tallies:
-    """The totals of all queries that are known."""
+    """The totals of all known queries."""
 
-    # What the runs before the last one add up to, and what was seen last.
+    # The sums of the runs before the last one, and the last view of each query.
     _before: dict[str, Tally] = field(factory=dict)
     _seen: dict[str, QueryView] = field(factory=dict)
     _paused_ms: Counter[str] = field(factory=Counter)
     _totals: dict[str, Tally] = field(factory=dict)
 
     def take(self, query: str, view: QueryView) -> None:
-        """Take in what the scheduler counts of a query by now."""
+        """Update the totals of a query with the scheduler's current counts."""
         seen = self._seen.get(query)
         if seen is not None and _begins_anew(seen, view):
             self._before[query] = _end(self._totals[query], seen, began=_begin(view))
@@ -65,28 +65,28 @@ class Tallies:
         self._paused_ms[query] += ms
 
     def keep_only(self, queries: Container[str]) -> None:
-        """Forget all others."""
+        """Remove all other queries."""
         for query in [query for query in self._seen if query not in queries]:
             for kept in (self._before, self._seen, self._paused_ms, self._totals):
                 kept.pop(query, None)
 
     def all(self) -> Mapping[str, Tally]:
-        """Return the totals by the id of the query."""
+        """Return the totals by query id."""
         return dict(self._totals)
 
 
 def _begins_anew(seen: QueryView, view: QueryView) -> bool:
-    """Say whether another run is counted than before: what is counted of one run does not fall."""
+    """Return whether `view` counts a later run than `seen`: within a run, the start of counting is fixed."""
     return _begin(view) > _begin(seen)
 
 
 def _begin(view: QueryView) -> int:
-    """Compute when the counting of this run has begun (epoch ms)."""
+    """Return when the counts of this run started (epoch ms)."""
     return view.entered - sum(view.stayed_ms.values())
 
 
 def _end(total: Tally, seen: QueryView, *, began: int) -> Tally:
-    """Add the stay in the state that a run was in when the next one began."""
+    """Add the stay in the last state of a run, which ended when the next run began."""
     if seen.state == FINISHED:
         return total
     return evolve(total, stayed_ms=_sum(total.stayed_ms, {seen.state: max(0, began - seen.entered)}))
@@ -97,17 +97,17 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
 
 
 DECISIONS_KEPT = 1_000
-# Upper ends of the buckets in which decision times are counted, in seconds.
+# Upper bounds of the buckets for decision times, in seconds.
 DECISION_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 
 
 @frozen(kw_only=True)
 class Totals:
-    """Totals since this policy process began; times are seconds.
+    """Totals since this policy process started; times are in seconds.
 
-    `decision_buckets` counts the decision times up to each end of DECISION_BUCKETS that are above the one
-    before it, and at last those above all. `paused` is the time for which rescales that have
-    ended kept queries from running, by cause. `queries` is by the id of the query.
+    `decision_buckets` counts the decision times in each bucket of DECISION_BUCKETS, and at the end those
+    above all bounds; the counts are not cumulative. `paused` is the time for which finished rescales kept
+    queries from running, by cause. `queries` is by query id.
     """
 
     rescales: Mapping[tuple[Cause, Status], int]
@@ -121,9 +121,9 @@ class Totals:
 class View:
     """The policy at one moment, `at` (epoch ms). `decisions` has the newest last.
 
-    `parts` is as in the snapshot of the shim. `usable` has the slots of each executor that has any,
-    `usual_slots` is what one has that is still to come. `exclusions` has why Spark has excluded an executor,
-    as far as it is known. `custom_policies` are those that are named, by name.
+    `parts` is as in the shim's snapshot. `usable` has the slots of each executor that has any; `usual_slots`
+    is the number expected of an executor that has yet to arrive. `exclusions` has why Spark has excluded an
+    executor, if known. `custom_policies` are the configured ones, by name.
     """
 
     at: int
@@ -146,7 +146,7 @@ class View:
 
 @define
 class QueryViews:
-    """QueryViews of all queries of a scheduler, and what they add up to.
+    """The views of all queries of a scheduler, and their totals.
 
     `stale` has the queries that may have changed since their view was made.
     """
@@ -154,18 +154,18 @@ class QueryViews:
     stale: set[str] = field(factory=set)
     all_stale: bool = True
     _shown: dict[str, QueryView] = field(factory=dict)
-    # The last rescale of each query that was counted: when it ended, and its number.
+    # The last rescale of each query that was counted: its end, and its number.
     _counted: dict[str, tuple[int, int]] = field(factory=dict)
     _rescales: Counter[tuple[Cause, Status]] = field(factory=Counter)
     _paused: Counter[Cause] = field(factory=Counter)
     _tallies: Tallies = field(factory=Tallies)
 
     def renew(self, scheduler: Scheduler) -> Mapping[str, QueryView]:
-        """Return a view of each query; those that nothing has happened to are the ones of before."""
+        """Return a view of each query; a query that has not changed keeps its view."""
         queries, before = scheduler.queries, self._shown
         now = list(queries)
         if now == list(before):
-            # A new object all the same: the old one is being looked at.
+            # Always a new object, because readers may hold the old one.
             self._shown = dict(before)
         else:
             self._shown = {query: before.get(query) or self._look(query, queries[query]) for query in now}
@@ -179,22 +179,22 @@ class QueryViews:
         return self._shown
 
     def rescales(self) -> Mapping[tuple[Cause, Status], int]:
-        """Count the rescales that have ended; one that its query has forgotten before a look is not there."""
+        """Return the counts of finished rescales, except those that a query dropped before they were seen."""
         return dict(self._rescales)
 
     def paused(self) -> Mapping[Cause, float]:
-        """Add up how long rescales kept their queries from running, in seconds."""
+        """Return how long rescales kept their queries from running, in seconds, by cause."""
         return {cause: ms / 1_000 for cause, ms in self._paused.items()}
 
     def tallies(self) -> Mapping[str, Tally]:
-        """Return the totals of each query that is there."""
+        """Return the totals of each known query."""
         return self._tallies.all()
 
     def _look(self, query: str, view: QueryView) -> QueryView:
         last = self._counted.get(query, (0, 0))
         for rescale in view.history:
             if rescale.ended is None:
-                # The only record that still changes.
+                # The only record that still changes, and so the only one copied.
                 view = evolve(view, history=(evolve(rescale), *view.history[1:]))
                 continue
             if (rescale.ended, rescale.number) <= last:
@@ -209,25 +209,25 @@ class QueryViews:
 
 @define
 class Decisions:
-    """The last decisions, and how long each event took to be decided about."""
+    """The last decisions, and the time that the decisions about each event took."""
 
     _kept: deque[Decision] = field(factory=lambda: deque(maxlen=DECISIONS_KEPT))
     _buckets: list[int] = field(factory=lambda: [0] * (len(DECISION_BUCKETS) + 1))
     seconds: float = 0.0
 
     def keep(self, decision: Decision) -> None:
-        """Add the newest one."""
+        """Add the newest decision."""
         self._kept.append(decision)
 
     def took(self, seconds: float) -> None:
-        """Count the time of one event."""
+        """Count the decision time of one event."""
         self._buckets[bisect_left(DECISION_BUCKETS, seconds)] += 1
         self.seconds += seconds
 
     def kept(self) -> tuple[Decision, ...]:
-        """Return them, the newest last."""
+        """Return the decisions, newest last."""
         return tuple(self._kept)
 
     def buckets(self) -> tuple[int, ...]:
-        """Return how many events took how long."""
+        """Return the number of events in each bucket of decision times."""
         return tuple(self._buckets)

@@ -1,4 +1,4 @@
-"""A real Kafka broker of one local process, and a producer for it."""
+"""A real Kafka broker in one local process, and a producer for it."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Ports on loopback that are kept for a server while it is down.
+# Ports on loopback that stay reserved for a server while it is down.
 
 
 _HOST = "127.0.0.1"
 
 
 class ReservedPorts:
-    """Ports chosen by the system; on Linux it gives them to nobody who lets it choose until `close`.
+    """Ports chosen by the system; on Linux, no process that asks for a free port gets them until `close`.
 
-    They are bound and not listened on. A server that sets SO_REUSEADDR, as Java's do, may bind them as well.
+    They are bound but not listened on. A server that sets SO_REUSEADDR, as Java's servers do, can bind them
+    too.
     """
 
     def __init__(self, count: int) -> None:
         self._sockets = [_bound() for _ in range(count)]
         self.numbers = tuple(int(bound.getsockname()[1]) for bound in self._sockets)
         if sys.platform != "linux":
-            # Elsewhere a bound port is nobody else's, whatever the options.
+            # Elsewhere, no other socket can bind a bound port, whatever its options.
             self.close()
 
     def close(self) -> None:
-        """Give the ports back; a second time does nothing."""
+        """Release the ports; calling it twice is safe."""
         for bound in self._sockets:
             bound.close()
 
@@ -56,26 +57,26 @@ def _bound() -> socket.socket:
     return bound
 
 
-# The jars of a Kafka broker and of Spark's Kafka source: neither comes with Spark or with this package.
+# The jars of a Kafka broker and of Spark's Kafka source: neither Spark nor this package ships them.
 
 
 _BROKER = "org.apache.kafka:kafka_2.13:4.2.0"
-# What comes beside the broker in Kafka's own distribution: its command line, and where its log goes.
+# Parts of Kafka's own distribution that the broker does not depend on: its command line and its log backend.
 _BESIDE_BROKER = ("org.apache.kafka:kafka-tools:4.2.0", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3")
-# What the source needs beyond Spark's own jars, in the versions that it asks for.
+# The source's dependencies that Spark does not ship, in the versions it declares.
 _BESIDE_SOURCE = ("org.apache.kafka:kafka-clients:3.9.1", "org.apache.commons:commons-pool2:2.12.1")
 _BESIDE_SOURCE_BEFORE_4 = ("org.apache.kafka:kafka-clients:3.4.1", "org.apache.commons:commons-pool2:2.11.1")
 
 
 def broker_jars() -> list[Path]:
-    """Return the jars of a broker and its tools, downloading what is not there yet; raises FetchError."""
+    """Return the jars of a broker and its tools; download those that are missing. Raises FetchError."""
     return [*fetch(_BROKER, transitive=True), *fetch(*_BESIDE_BROKER, transitive=False)]
 
 
 def source_jars(token_provider: Path | None = None) -> list[Path]:
-    """Return the jars that an application needs to read from Kafka, downloading what is not there yet.
+    """Return the jars that an application needs to read from Kafka; download those that are missing.
 
-    `token_provider` stands in for spark-token-provider-kafka where that can't be fetched. Raises FetchError.
+    `token_provider` replaces spark-token-provider-kafka where that cannot be fetched. Raises FetchError.
     """
     found = spark_in(spark_home())
     if found is None:
@@ -126,11 +127,11 @@ offsets.topic.num.partitions=1
 
 
 class Broker:
-    """A broker that is its own controller, on loopback; a context manager that leaves nothing but its logs.
+    """A broker that is its own controller, on loopback; a context manager that leaves only its logs.
 
-    Its ports are chosen by the system and stay the same while it is stopped and started again, and so do its
-    data, below `folder`. Raises FetchError or NoJavaError if it can't be had, ProcessFailure if it does not
-    do what was asked for.
+    The system chooses its ports. The ports and the data, below `folder`, stay the same while it is stopped
+    and started again. Raises FetchError or NoJavaError if it cannot be set up, ProcessFailure if a request
+    fails.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -160,22 +161,22 @@ class Broker:
         self.close()
 
     def open(self) -> None:
-        """Format the data's folder and start the broker; whoever calls it calls `close` too."""
+        """Format the data folder and start the broker; the caller must also call `close`."""
         self._prepare()
         self.start()
 
     def start(self) -> None:
-        """Start the broker, with the data that it has; returns once it serves."""
+        """Start the broker with its existing data; return once it serves requests."""
         self._server = self._java_process("broker", "kafka.Kafka", [str(self._settings)])
         self._server.wait_for_line("Kafka Server started", _START_TIMEOUT_S)
 
     def stop(self) -> None:
-        """Stop the broker in an orderly way; its ports and its data stay as they are."""
+        """Stop the broker in an orderly way; it keeps its ports and its data."""
         if self._server is not None:
             self._server.stop(_STOP_S)
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """Create a topic of so many partitions."""
+        """Create a topic with this number of partitions."""
         self._topics("--create", "--topic", topic, "--partitions", str(partitions))
 
     def delete_topic(self, topic: str) -> None:
@@ -183,17 +184,17 @@ class Broker:
         self._topics("--delete", "--topic", topic)
 
     def set_partitions(self, topic: str, partitions: int) -> None:
-        """Add partitions to a topic until it has so many."""
+        """Increase a topic's partitions to this number."""
         self._topics("--alter", "--topic", topic, "--partitions", str(partitions))
 
     def producer(self, topic: str) -> Producer:
-        """Start a producer that keeps trying while the broker is stopped, and sees added partitions."""
+        """Start a producer that retries while the broker is stopped, and notices added partitions."""
         arguments = ["--bootstrap-server", self.servers, "--topic", topic]
         arguments += ["--reader-property", "parse.key=true"]
-        # By default it gives up after three tries, and looks for new partitions every five minutes.
+        # By default, it gives up after three tries and looks for new partitions every five minutes.
         arguments += ["--message-send-max-retries", str(2**31 - 1), "--metadata-expiry-ms", "1000"]
         arguments += ["--command-property", f"delivery.timeout.ms={_SEND_TIMEOUT_MS}"]
-        # Records wait so long for company, in ms; by default a second.
+        # Time (ms) that records wait to be batched; by default a second.
         arguments += ["--timeout", "10"]
         process = self._java_process(
             f"producer-{topic}", "org.apache.kafka.tools.ConsoleProducer", arguments, stdin=subprocess.PIPE
@@ -203,7 +204,7 @@ class Broker:
         return producer
 
     def close(self) -> None:
-        """End all processes and remove the data; a second time does nothing."""
+        """End all processes and remove the data; calling it twice is safe."""
         for producer in self._producers:
             producer.abandon()
         for process in reversed(self._processes):
@@ -212,7 +213,7 @@ class Broker:
         shutil.rmtree(self._data, ignore_errors=True)
 
     def left_over(self) -> list[str]:
-        """Name what still runs or lies there, 30 s after `close`."""
+        """Name the processes and files that remain 30 s after `close`."""
         names = [process.name for process in self._processes if not process.wait_until_gone(_END_TIMEOUT_S)]
         return [*names, *([str(self._data)] if self._data.exists() else [])]
 
@@ -221,7 +222,7 @@ class Broker:
         self._log4j.write_text(_LOG4J)
         port, controller = self._ports.numbers
         self._settings.write_text(_SERVER.format(port=port, controller=controller, data=self._data))
-        # An id of Kafka's form; one that began with a dash would be taken for an option.
+        # An id in Kafka's format; a leading dash would be parsed as an option.
         cluster = base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
         self._run("format", "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings))
 
@@ -250,13 +251,13 @@ class Broker:
 
 
 class Producer:
-    """Kafka's console producer: what it is given is sent in the background, in order, each record once."""
+    """Kafka's console producer: it sends its input in the background, in order, each record once."""
 
     def __init__(self, process: LoggedProcess) -> None:
         self._process = process
 
     def send(self, records: Iterable[tuple[str, str]]) -> None:
-        """Send pairs of key and value without tabs and line feeds; raises ProcessFailure if it has ended."""
+        """Send pairs of key and value, without tabs or line feeds. Raises ProcessFailure if it has ended."""
         assert self._process.stdin is not None
         lines = "".join(f"{key}\t{value}\n" for key, value in records)
         try:
@@ -266,19 +267,19 @@ class Producer:
             raise ProcessFailure(f"{self._process.name} has ended\n{self._process.log_tail()}") from None
 
     def close(self) -> None:
-        """Wait until all is in the topic, then end; raises ProcessFailure if a record got lost."""
+        """Wait until all records are in the topic, then end. Raises ProcessFailure if a record was lost."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         code = self._process.wait(_TOOL_TIMEOUT_S)
         self._process.stop()
-        # It tells its log of each record that it gives up, and then ends as if nothing had been.
+        # It only logs each record that it gives up on, and then exits with code 0.
         lost = re.search(".* ERROR .*", self._process.log.read_text(errors="replace"))
         if code != 0 or lost:
             said = lost[0] if lost else self._process.log_tail()
             raise ProcessFailure(f"{self._process.name} did not send all\n{said}")
 
     def abandon(self) -> None:
-        """End at once, whatever has not been sent; after `close` nothing happens."""
+        """End at once and drop unsent records; after `close`, this does nothing."""
         self._process.stop(grace_s=0)
         if self._process.stdin is not None:
             with suppress(BrokenPipeError):

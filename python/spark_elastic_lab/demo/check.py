@@ -1,4 +1,4 @@
-"""What must hold at the end of the demonstration."""
+"""The checks at the end of the demonstration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_elastic_lab.demo.steps import Deed, Outcome, Step, Trend
 from spark_elastic_tools.live import brief
 
 _NEVER_FOLLOWS = {"start_for_growth", "no_repartition_spark"}
-"""Reasons that say that a partition count can never be changed, or not on this Spark."""
+"""Reasons that mean that a query's partition count can never change, or not on this Spark."""
 
 
 @frozen(kw_only=True)
@@ -24,15 +24,15 @@ class Check:
 
 
 def check_application(exit_code: int | None) -> Check:
-    """Check that the application came to its own end."""
+    """Check that the application ended on its own."""
     found = "still runs" if exit_code is None else f"exit code {exit_code}"
     return Check(name="the application ended by itself", ok=exit_code == 0, found=found)
 
 
 def check_steps(steps: Iterable[Step], outcomes: Iterable[Outcome], chronicle: Chronicle) -> list[Check]:
-    """Check that each step led to its number of slots, and that every query whose count can follow has it.
+    """Check that each step led to its number of slots, and that every query that can follow runs with it.
 
-    Where a step leads to a trend, executors must have come or gone that way.
+    If a step leads to a trend, the number of executors must have changed in that direction.
     """
     by_step = {outcome.step.title: outcome for outcome in outcomes}
     following = [query.name for query in chronicle.queries.values() if query.follows_slots]
@@ -58,7 +58,7 @@ def _check_step(step: Step, outcome: Outcome | None, who: str) -> Check:
 
 
 def check_kept(chronicle: Chronicle) -> list[Check]:
-    """Check that a query whose count can never follow keeps the one that it began with, and says why."""
+    """Check that a query whose count cannot change keeps its first count and reports why."""
     return [_check_kept(query) for query in chronicle.queries.values() if not query.follows_slots]
 
 
@@ -74,7 +74,7 @@ def _check_kept(query: QueryChronicle) -> Check:
 
 
 def check_rows(queries: Iterable[str], comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
-    """Check that each query wrote exactly what the batch job says, and that something was written at all."""
+    """Check that each query wrote exactly the rows of the batch job, and that there were any."""
     return [_check_rows(name, comparison.get(name)) for name in queries]
 
 
@@ -89,7 +89,7 @@ def _check_rows(name: str, counts: Mapping[str, int] | None) -> Check:
 
 
 def check_sent(sent: int, comparison: Mapping[str, Mapping[str, int]]) -> Check:
-    """Check that the batch job has read as many rows as were sent, each once."""
+    """Check that the batch job read every sent row exactly once."""
     read = {counts["rows_in"] for counts in comparison.values()}
     counted = " or ".join(f"{rows:,}" for rows in sorted(read)) or "none"
     found = f"{sent:,} sent, {counted} found by the batch job"
@@ -97,7 +97,7 @@ def check_sent(sent: int, comparison: Mapping[str, Mapping[str, int]]) -> Check:
 
 
 def check_offsets(chronicle: Chronicle) -> Check:
-    """Check that every query has said how far behind its source it is."""
+    """Check that every query has reported how far behind its source it is."""
     most = {query.name: query.most_behind for query in chronicle.queries.values()}
     said = [f"{name} at most {offsets:,}" for name, offsets in most.items() if offsets is not None]
     ok = len(said) == len(most) > 0
@@ -111,6 +111,6 @@ def check_queries(chronicle: Chronicle) -> Check:
 
 
 def check_processes(left: Iterable[str]) -> Check:
-    """Check that nothing that was started still runs; `left` names what does."""
+    """Check that no started process still runs; `left` names those that do."""
     names = ", ".join(left)
     return Check(name="no process is left over", ok=not names, found=names or "none")

@@ -1,4 +1,4 @@
-"""What a journal says about the past, in the form in which the scenario and the checks read it."""
+"""The past of an application as its journal records it, in the form the scenario and the checks need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from spark_elastic.core.events import (
 from spark_elastic.core.reasons.policies import POLICY_REASONS
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry
 
-# Enough for an hour of half-second triggers; a demonstration may be kept running for days.
+# Enough for an hour of half-second triggers; with --keep, a demonstration may run for days.
 _BATCHES_KEPT = 7200
 
 
@@ -47,7 +47,7 @@ class Batch:
 
 @frozen(kw_only=True)
 class ExecutorChange:
-    """An executor came, went, or takes no new tasks; `at` in epoch ms."""
+    """An executor was added, removed or began decommissioning; `at` in epoch ms."""
 
     kind: str
     executor: str
@@ -56,9 +56,9 @@ class ExecutorChange:
 
 @frozen(kw_only=True)
 class Ordered:
-    """So many executors in `total` were requested, or these `executors` given back, for a `reason`.
+    """A request for `total` executors, or the release of these `executors`, for a `reason`; `at` in epoch ms.
 
-    `why` is the reason for which a policy wanted other slots for a query the last time, "" if none has.
+    `why` is the reason for which a policy last changed the slots of a query, "" if none has.
     """
 
     at: int
@@ -72,8 +72,8 @@ class Ordered:
 class QueryChronicle:
     """The past of one query.
 
-    `follows_slots` says that its partition count can be changed while it runs, `reasons` has those of all
-    decisions about it.
+    `follows_slots`: its partition count can change while it runs. `reasons`: the reasons of all decisions
+    about it.
     """
 
     query: str
@@ -88,7 +88,7 @@ class QueryChronicle:
     batches: deque[Batch] = field(factory=lambda: deque(maxlen=_BATCHES_KEPT))
 
     def progress(self, event: QueryProgress) -> None:
-        """Note a committed micro-batch."""
+        """Record a committed micro-batch."""
         if event.offsets_behind is not None:
             self.most_behind = max(self.most_behind or 0, event.offsets_behind.max)
         self.batches.append(
@@ -107,9 +107,9 @@ class QueryChronicle:
         return bool(self.batches) and self.batches[-1].ended - self.batches[-1].started <= self.trigger_ms
 
     def in_force_since(self, partitions: int | None, after: int) -> int | None:
-        """Return when the first batch with `partitions` (None: any number) began, not before `after`.
+        """Return the start of the first batch with `partitions` (None: any number) at or after `after`.
 
-        None if none did.
+        Return None if there is none.
         """
         return next(
             (b.started for b in self.batches if b.started >= after and partitions in (None, b.partitions)),
@@ -119,7 +119,7 @@ class QueryChronicle:
 
 @define
 class Chronicle:
-    """All queries and executors of one application, following the entries of its journal one by one."""
+    """All queries and executors of one application, built from the entries of its journal one by one."""
 
     application: str = ""
     spark_version: str = ""
@@ -132,7 +132,7 @@ class Chronicle:
     _why: str = ""
 
     def read(self, entry: Entry) -> None:
-        """Follow one entry of a journal."""
+        """Process one entry of a journal."""
         match entry:
             case EventEntry(event=event):
                 self.follow(event)
@@ -141,7 +141,7 @@ class Chronicle:
                     self.order(action)
 
     def follow(self, event: Event) -> None:
-        """Follow an event; a second snapshot (of a restarted policy process) continues from the first."""
+        """Process an event; a second snapshot, from a restarted policy process, continues from the first."""
         if isinstance(event, Snapshot):
             self._take_over(event)
         self.slots.apply(event)
@@ -149,7 +149,7 @@ class Chronicle:
         self._follow_queries(event)
 
     def order(self, action: Action) -> None:
-        """Follow what the policy ordered."""
+        """Process an action of the policy process."""
         match action:
             case Report(decision=decision):
                 self._decided(decision)
@@ -170,7 +170,7 @@ class Chronicle:
             self._why = decision.reason
 
     def _order_executors(self, total: int | None = None, executors: tuple[str, ...] = ()) -> None:
-        """Note an order with the decision before it, which says why."""
+        """Record an order together with the decision before it, which holds its reason."""
         if self._last is not None:
             said = self._last
             self.ordered.append(

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 _HOST = "127.0.0.1"
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 30.0
-# A master that was started again waits so long for workers and applications that have gone meanwhile.
+# Time (s) that a restarted master waits for workers and applications that have disappeared.
 _RECOVERY_S = 10
 # Spark's default, PWR, exists on Linux only; URG is free in a JVM everywhere.
 _DECOMMISSION_SIGNAL = "PWR" if hasattr(signal, "SIGPWR") else "URG"
-# There is no such folder in Spark's home.
+# Spark's home has no folder of this name.
 _NO_CONF = "no-conf"
 SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Options of a JVM that starts fast on few cores: a small collector and the quick compiler.
+"""JVM options for a fast start on few cores: a small collector and only the quick compiler.
 
-That compiler alone has room for 48 MB of code, which a driver with a few queries fills within minutes;
-then the JVM compiles nothing any more.
+With that compiler alone, the code cache defaults to 48 MB. A driver with a few queries fills that within
+minutes, and then the JVM stops compiling.
 """
 CONSOLE_LOG4J = """\
 rootLogger.appenderRef.console.ref = console
@@ -40,7 +40,7 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 """
-"""Log4j's settings for all that is said to go to standard error; its level is left open."""
+"""Log4j settings that send all logging to standard error; they leave the level open."""
 _LOG4J = f"""\
 {CONSOLE_LOG4J}rootLogger.level = info
 # What is said for every task, broadcast and batch would bury the rest.
@@ -64,7 +64,7 @@ logger.kafka.level = warn
 
 
 def spark_home() -> Path:
-    """Return the folder of the installed pyspark; raises ProcessFailure if there is none."""
+    """Return the folder of the installed pyspark. Raises ProcessFailure if there is none."""
     home = pyspark_home()
     if home is None:
         raise ProcessFailure("pyspark is not installed")
@@ -72,7 +72,7 @@ def spark_home() -> Path:
 
 
 class Worker:
-    """One worker process of the cluster, with the executors that it started; `host` is its address."""
+    """One worker process of the cluster and the executors it started; `host` is its address."""
 
     def __init__(self, name: str, process: LoggedProcess, host: str = _HOST) -> None:
         self.name = name
@@ -81,10 +81,10 @@ class Worker:
 
 
 class Cluster:
-    """A master and workers at `host`, on ports chosen by the system; a context manager that leaves nothing.
+    """A master and workers at `host`, on ports chosen by the system; a context manager that cleans up.
 
-    Every folder lies under `folder`. No setting of the user's own Spark (SPARK_* variables,
-    spark-defaults.conf) is read.
+    All folders are under `folder`. The user's own Spark settings (SPARK_* variables, spark-defaults.conf) are
+    ignored.
     """
 
     def __init__(self, folder: Path, host: str = _HOST) -> None:
@@ -111,7 +111,7 @@ class Cluster:
         self.stop()
 
     def add_worker(self, cores: int = 1, memory_mb: int = 768) -> Worker:
-        """Start a worker that gives executors `cores` and `memory_mb` MiB; returns once it has registered."""
+        """Start a worker with `cores` and `memory_mb` MiB for executors; return once it has registered."""
         worker = self.start_worker(cores, memory_mb)
         worker.process.wait_for_line(r"Successfully registered with master", _START_TIMEOUT_S)
         return worker
@@ -119,9 +119,9 @@ class Cluster:
     def start_worker(
         self, cores: int = 1, memory_mb: int = 768, *, host: str | None = None, within: Sequence[str] = ()
     ) -> Worker:
-        """Do as `add_worker`, but return at once.
+        """Start a worker as `add_worker` does, but return at once.
 
-        `within` begins its command line: what lets it run apart, where its address is `host`.
+        `within` is a prefix of its command line that isolates the worker; its address is then `host`.
         """
         host = host or self._host
         self._workers += 1
@@ -151,7 +151,7 @@ class Cluster:
         self._masters[-1].kill()
 
     def start_master_again(self) -> None:
-        """Start a master where the killed one was; it finds its workers and applications again."""
+        """Start a master at the address of the killed one; it recovers its workers and applications."""
         self._start_master(self.master_url.rpartition(":")[2])
 
     def kill_worker(self, worker: Worker) -> None:
@@ -159,11 +159,11 @@ class Cluster:
         worker.process.kill()
 
     def decommission_worker(self, worker: Worker) -> None:
-        """Tell a worker to finish its tasks and to take no more; its process stays until it is removed."""
+        """Tell a worker to finish its tasks and accept no more; its process stays until it is removed."""
         worker.process.send(signal.Signals[f"SIG{_DECOMMISSION_SIGNAL}"])
 
     def remove_worker(self, worker: Worker) -> None:
-        """End a worker in an orderly way, with its executors."""
+        """Stop a worker and its executors in an orderly way."""
         worker.process.stop()
 
     def submit(
@@ -176,7 +176,7 @@ class Cluster:
         name: str = "driver",
         env: Mapping[str, str] | None = None,
     ) -> LoggedProcess:
-        """Start spark-submit for a Python application here; `conf` and `flags` overrule our defaults."""
+        """Start spark-submit for a Python application; `conf` and `flags` override our defaults."""
         settings = {
             "spark.ui.port": "0",
             "spark.driver.host": self._host,
@@ -196,12 +196,12 @@ class Cluster:
         return self._start(name, [*command, *flags, str(application), *arguments], {**at, **(env or {})})
 
     def stop(self) -> None:
-        """End every process that this cluster started, the newest first; safe to call twice."""
+        """Stop every process that this cluster started, the newest first; safe to call twice."""
         for process in reversed(self._processes):
             process.stop()
 
     def left_over(self) -> list[str]:
-        """Name the processes that still run, or have left something running, 30 s after `stop`."""
+        """Name the processes that still run, or whose children do, 30 s after `stop`."""
         return [process.name for process in self._processes if not process.wait_until_gone(_END_TIMEOUT_S)]
 
     @staticmethod
@@ -242,15 +242,15 @@ class Cluster:
 
 
 def isolated_environment(conf: Path, local: Path) -> dict[str, str]:
-    """Return our environment without the user's Spark: settings are in `conf`, scratch in `local`.
+    """Return our environment without the user's Spark settings: `conf` holds settings, `local` scratch files.
 
-    A property names those of Log4j. Where there are no others, `conf` is not on the class path: JVMs whose
-    class paths are alike can share an archive of classes.
+    A property names Log4j's settings. If `conf` has no other files, it stays off the class path, as JVMs with
+    equal class paths can share an archive of classes.
     """
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
     }
-    # A JVM that is killed leaves its temporary files, such as native libraries.
+    # A killed JVM leaves its temporary files behind, such as native libraries.
     temporary = local / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     options = [inherited.get("JDK_JAVA_OPTIONS", ""), f'"-Djava.io.tmpdir={temporary}"']

@@ -1,4 +1,4 @@
-"""A plain batch job that says what both queries should have written, and compares.
+"""A plain batch job that computes what both queries should have written, and compares.
 
 usage: python -m spark_elastic_lab.demo.compare INCOMING ORDERS OUTPUT RESULT [CLASSPATH]
 It writes to RESULT, per query: {"rows_in", "rows_out", "rows_expected", "missing", "surplus"}.
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def difference(found: DataFrame, expected: DataFrame) -> dict[str, int]:
-    """Count rows on each side and rows of one side only, in one pass; a row written twice is surplus."""
+    """Count the rows of each side and those of only one side in one pass; a duplicated row is surplus."""
     sides = found.withColumn("side", F.lit(1)).unionByName(expected.withColumn("side", F.lit(-1)))
     counts = sides.groupBy(*found.columns).agg(
         F.count_if(F.col("side") > 0).alias("found"), F.count_if(F.col("side") < 0).alias("expected")
@@ -41,13 +41,13 @@ def difference(found: DataFrame, expected: DataFrame) -> dict[str, int]:
         F.sum(F.greatest(-surplus, F.lit(0))).alias("missing"),
         F.sum(F.greatest(surplus, F.lit(0))).alias("surplus"),
     ).first()
-    # An aggregate without groups always has a row; its sums are null if there are no rows on either side.
+    # An aggregate without groups always returns a row; its sums are null if neither side has rows.
     assert row is not None
     return {name: int(value or 0) for name, value in row.asDict().items()}
 
 
 def closed(windows: DataFrame, lines: DataFrame) -> DataFrame:
-    """Keep the windows that the final watermark has closed: only those are written in append mode."""
+    """Keep the windows that the final watermark has closed: append mode writes only those."""
     latest = lines.agg((F.max("arrival") - F.expr(_WATERMARK)).alias("watermark"))
     return windows.join(latest, windows["end"] <= latest["watermark"], "left_semi")
 
@@ -62,7 +62,7 @@ def compare(spark: SparkSession, incoming: str, orders: str, output: str) -> dic
         "totals": closed(totals(lines), lines),
     }
     return {
-        # What a line's lookup has answered is not compared.
+        # A lookup's answer is not compared.
         name: rows_in | difference(spark.read.parquet(f"{output}/{name}").select(*frame.columns), frame)
         for name, frame in expected.items()
     }

@@ -1,4 +1,4 @@
-"""What the demonstration needs on this machine, and what to install if it is not there."""
+"""The prerequisites of the demonstration on this machine, and how to install those that are missing."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _JAVA_ADVICE = "install a JRE or JDK 17 (Debian: apt-get install openjdk-17-jre-
 
 
 def problems() -> list[str]:
-    """Return one line for each thing that is missing, with what to do; nothing if all is there."""
+    """Return one line for each missing prerequisite, with what to do; empty if nothing is missing."""
     found = [_java(), _pyspark(), _generator(), _jar()]
     return [problem for problem in found if problem is not None]
 
 
 def fetch_problem(error: FetchError) -> str:
-    """Say in one line which jar is missing, and what to do."""
+    """Describe in one line which jar is missing, and what to do."""
     what = brief(str(error))
     advice = "name its jar with --token-provider" if "token-provider" in what else "look at the network"
     return f"{what}: {advice}"
 
 
 def java_version(banner: str) -> int | None:
-    """Return the major version in the output of `java -version`, None if there is none in it."""
+    """Return the major version in the output of `java -version`, or None if there is none."""
     found = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(found[1]) if found else None
 
 
 def oldest_java(spark: str | None) -> int:
-    """Return the oldest Java that a version of Spark runs on, as its documents say; None: of the newest."""
+    """Return the oldest Java that a Spark version documents; for None, that of the newest Spark."""
     return 8 if spark is not None and spark.startswith("3.") else 17
 
 
 def java_problem(program: str | None, banner: str, oldest: int) -> str | None:
-    """Say what is wrong with the Java at `program` that answers with `banner`, None if nothing is."""
+    """Describe the problem with the Java at `program` that prints `banner`; return None if there is none."""
     if program is None:
         return f"no Java found: {_JAVA_ADVICE}, or set JAVA_HOME"
     version = java_version(banner)
@@ -54,7 +54,7 @@ def java_problem(program: str | None, banner: str, oldest: int) -> str | None:
 
 def _java() -> str | None:
     home = os.environ.get("JAVA_HOME")
-    # As Spark itself does: JAVA_HOME wins, even if it leads nowhere.
+    # As in Spark itself, JAVA_HOME takes precedence, even if its path does not exist.
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     oldest = oldest_java(_spark())
     if program is None:

@@ -1,4 +1,4 @@
-"""Child processes that end with everything they started, and nothing else."""
+"""Child processes that end together with everything they started."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PROC = Path("/proc")
 
 
 class ProcessFailure(Exception):
-    """A process that we started did not do what was waited for; the text ends with its last log lines."""
+    """A process that we started did not do what was expected; the text ends with its last log lines."""
 
 
 class LoggedProcess:
-    """One child process in a session of its own, its output in a log file.
+    """One child process in its own session, with its output in a log file.
 
-    The session makes a process group of the child and all that it starts (a worker's executors, a driver's
-    policy process), so that a signal reaches exactly those.
+    The session puts the child and everything it starts (a worker's executors, a driver's policy process) into
+    one process group, so that a signal reaches exactly those.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class LoggedProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Return the exit code, negative for a signal, None while it runs."""
+        """Return the exit code (negative for a signal), or None while the process runs."""
         return self._child.poll()
 
     @property
     def running(self) -> bool:
-        """Tell whether the process itself (not only a child of it) is alive."""
+        """Return whether the process itself, not only a child of it, is alive."""
         return self.exit_code is None
 
     def wait_for_line(self, pattern: str, timeout_s: float) -> re.Match[str]:
-        """Return the first match in the log; raises ProcessFailure at exit or after `timeout_s`."""
+        """Return the first match in the log. Raises ProcessFailure at exit or after `timeout_s`."""
         compiled = re.compile(pattern)
         deadline = time.monotonic() + timeout_s
         while True:
@@ -83,26 +83,26 @@ class LoggedProcess:
             time.sleep(_POLL_S)
 
     def log_tail(self, lines: int = _TAIL_LINES) -> str:
-        """Return the last `lines` lines of the log that are not stack frames, none too long to be read."""
+        """Return the last `lines` lines of the log, shortened, without stack frames."""
         said = [line for line in self.log.read_text(errors="replace").splitlines() if not _FRAME.match(line)]
         return "\n".join(line[:_LINE_WIDTH] for line in said[-lines:])
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process alone; nothing happens if it has ended."""
+        """Send a signal to this process only; do nothing if it has ended."""
         if self.running:
             self._child.send_signal(number)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Return the exit code, or None if it still runs after `timeout_s`."""
+        """Return the exit code, or None if the process still runs after `timeout_s`."""
         try:
             return self._child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """End the process and all that it started with SIGKILL, at once, as if the machine had died."""
+        """Kill the process and everything it started with SIGKILL, as if the machine had died."""
         if self._killed:
-            # The number of a group that is gone may belong to others by now.
+            # The id of a group that has ended may have been reused.
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
@@ -110,13 +110,13 @@ class LoggedProcess:
         self._killed = True
 
     def stop(self, grace_s: float = 5.0) -> None:
-        """End the process and all that it started: SIGTERM, after `grace_s` SIGKILL."""
+        """Stop the process and everything it started: SIGTERM first, SIGKILL after `grace_s`."""
         self.send(signal.SIGTERM)
         self.wait(grace_s)
         self.kill()
 
     def wait_until_gone(self, timeout_s: float) -> bool:
-        """Tell whether the process and all that it started have ended within `timeout_s`."""
+        """Return whether the process and everything it started have ended within `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while self.running or group_lives(self.pid):
             if time.monotonic() > deadline:
@@ -126,13 +126,13 @@ class LoggedProcess:
 
 
 def group_lives(group: int) -> bool:
-    """Tell whether a process group has a member that has not ended."""
+    """Return whether a process group has a member that has not ended."""
     if not _PROC.exists():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, 0)
             return True
         return False
-    # A member that has ended but whose end nobody has asked for still answers to signals.
+    # A zombie, which has ended but was not waited for, still answers to signals.
     return any(state not in "ZX" for state in map(_state_in(group), _PROC.glob("[0-9]*/stat")) if state)
 
 

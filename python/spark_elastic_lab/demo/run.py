@@ -1,4 +1,4 @@
-"""The demonstration from its first process to its verdict."""
+"""The demonstration, from its first process to its verdict."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from spark_elastic_tools.client import API, Busy
 from spark_elastic_tools.live import JournalTail, Look, Stage
 from spark_elastic_tools.recorded import Recorded
 
-# Whether the journal of the run leads to the same decisions once more.
+# Checks that replaying the run's journal leads to the same decisions.
 
 
 _NAME = "the journal can be replayed"
 
 
 def check_replay(journal: Path) -> Check:
-    """Check that the journal, played from its beginning, comes to every decision again."""
+    """Check that a replay of the journal from its start reaches every decision again."""
     try:
         result = replay(read_journal(journal), Scheduler)
     except Unreadable as error:
@@ -57,7 +57,7 @@ def check_replay(journal: Path) -> Check:
 
 _TICK_S = 0.1
 _QUERIES = ("enrichment", "totals")
-# Of a worker, for the executor on each of its cores.
+# Memory of a worker for the executor on each of its cores.
 _MEMORY_MB = 768
 _START_TIMEOUT_S = 120.0
 _END_TIMEOUT_S = 120.0
@@ -72,12 +72,12 @@ class Places:
 
     @property
     def output(self) -> Path:
-        """What the application writes."""
+        """The output of the application."""
         return self.root / "output"
 
     @property
     def cluster(self) -> Path:
-        """Logs and work of the cluster."""
+        """The logs and work folders of the cluster."""
         return self.root / "cluster"
 
     @property
@@ -92,13 +92,13 @@ class Places:
 
     @property
     def events(self) -> Path:
-        """Spark's event log, which tells where tasks ran."""
+        """Spark's event log, which records where tasks ran."""
         return self.root / "events"
 
 
 @define
 class Demo:
-    """One run of a `mode`; `keep` leaves all running after the scenario until Ctrl-C."""
+    """One run of a `mode`; with `keep`, everything stays up after the scenario until Ctrl-C."""
 
     places: Places
     source: Source
@@ -124,7 +124,7 @@ class Demo:
         self._look = Look(self.recorded, past=DECISIONS_KEPT)
 
     def run(self) -> Summary:
-        """Run everything; raises ProcessFailure or DataFailure if it cannot even begin."""
+        """Run everything. Raises ProcessFailure or DataFailure if it cannot start."""
         with closing(self.source):
             self.stage.say(f"making TPC-H lineitem and orders at scale {self.play.scale:g}")
             tables, feed = self.source.open(
@@ -210,7 +210,7 @@ class Demo:
         raise ProcessFailure(f"the plugin has written no journal\n{driver.log_tail()}")
 
     def _wait_for_queries(self, driver: LoggedProcess, tail: JournalTail) -> None:
-        """Wait until every query has run a batch: set-up ends there, and the scenario's clock begins."""
+        """Wait until every query has run a batch; then set-up is done and the scenario's clock starts."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while driver.running and not self._all_run():
             if time.monotonic() > deadline:
@@ -219,7 +219,7 @@ class Demo:
             time.sleep(_TICK_S)
 
     def _say_what_stays(self) -> None:
-        """Say of which queries this Spark cannot change the count, so that nobody waits for it."""
+        """Name the queries that keep their partition count on this Spark, so that no change is expected."""
         for query in self.chronicle.queries.values():
             if not query.follows_slots:
                 spark = f"Spark {self.chronicle.spark_version} cannot move its state"
@@ -241,9 +241,9 @@ class Demo:
             time.sleep(_TICK_S)
 
     def _follow(self, tail: JournalTail, done: float, coming: str) -> None:
-        """Take in what the journal tells by now, and show it."""
+        """Process the new entries of the journal and show the result."""
         tail.pump(self.chronicle, self.recorded)
-        with suppress(Busy):  # before the first event there is nothing to show
+        with suppress(Busy):  # there is nothing to show before the first event
             self.stage.show(self._look.take(), done, coming)
 
     def _do(self, cluster: Cluster, feed: Delivery, step: Step) -> None:
@@ -263,14 +263,14 @@ class Demo:
                 feed.pace(step.interval_s)
 
     def _bound(self, step: Step) -> None:
-        """Write the policy file; whoever reads meanwhile sees the old one or the new one."""
+        """Write the policy file atomically: a concurrent reader sees the old or the new file."""
         new = self.places.policy.with_suffix(".new")
         defaults = f"  upperBound: {step.slots}\n  slotSharingGroup: {SLOT_SHARING_GROUP}\n"
         new.write_text(f"version: 1\ndefaults:\n{defaults}")
         new.replace(self.places.policy)
 
     def _stay(self, driver: LoggedProcess, tail: JournalTail, address: str) -> None:
-        """Keep running until Ctrl-C, which only ends the waiting."""
+        """Keep running until Ctrl-C, which only ends the wait."""
         self.stage.say(f"the scenario is over, all runs on: UI at {address}; Ctrl-C ends it")
         commands = ["status", "explain", *(["rescale totals --up"] if self.mode is Mode.ADAPTIVE else [])]
         for command in commands:

@@ -1,4 +1,4 @@
-"""What happens to cluster, bounds or load during the demonstration, and when the next thing may."""
+"""The sequence of changes to cluster, bounds or load during the demonstration, and when each may start."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from spark_elastic_lab.demo.chronicle import Chronicle, ExecutorChange, Ordered,
 from spark_elastic_lab.demo.steps import Deed, Outcome, Step, Trend
 from spark_elastic_lab.demo.task_log import Tasks, executors_at, follow
 
-# What the cluster reports when a deed has had its effect; other bounds count from when they are written.
+# The cluster's report that shows a deed's effect; new bounds take effect when they are written.
 _EFFECT = {Deed.START: "added", Deed.ADD: "added", Deed.KILL: "removed", Deed.DECOMMISSION: "decommissioning"}
 
 
 @define
 class Scenario:
-    """Goes through steps: each begins when its time has come and the one before has settled for a while.
+    """Runs the steps: each starts at its time, once the previous step has been settled for a while.
 
     A step has settled when the cluster reports its effect and it is in force for every query. More slots are
-    when a task of a micro-batch has run on each new executor, fewer when a batch has that many partitions. A
-    query whose count stays as it is, and with it where Spark runs its tasks, only has to run on. What a step
-    that leads to a trend waits for, `following` says. One that does not settle within `timeout_s` is marked,
-    and the next begins.
+    in force when a task of a micro-batch has run on each new executor; fewer, when a batch has that many
+    partitions. A query whose partition count cannot change only has to continue, wherever Spark runs its
+    tasks. For a step that leads to a trend, see `follow`. A step that does not settle within `timeout_s` is
+    marked as timed out, and the next one starts.
     """
 
     queries: int
@@ -38,20 +38,20 @@ class Scenario:
 
     @property
     def next_step(self) -> Step | None:
-        """Return the step that has not begun yet, None after the last."""
+        """Return the next step to start, or None after the last."""
         return self.steps[len(self.outcomes)] if len(self.outcomes) < len(self.steps) else None
 
     def progress(self, now: int) -> float:
-        """Return how much of the scenario is over, from 0 to 1."""
+        """Return the share of the scenario that is done, from 0 to 1."""
         if self._began is None:
             return 0.0
         planned = [step.at_s for step in self.steps] + [self.end_s]
         reached = (now - self._began) / 1000
-        # A step that is late holds the bar at its place.
+        # A step that is late stops the progress bar.
         return min(reached, planned[len(self.outcomes)]) / self.end_s
 
     def begin_next(self, now: int) -> Step | None:
-        """Return the next step if it is to begin now (epoch ms), and note that it has begun."""
+        """Return the next step if it starts now (epoch ms), and record its start; else return None."""
         step = self.next_step
         if step is None or not self._due(now, step.at_s):
             return None
@@ -61,11 +61,11 @@ class Scenario:
         return step
 
     def ended(self, now: int) -> bool:
-        """Tell whether the last step is over and the time is up."""
+        """Return whether the last step has finished and the scenario's time is up."""
         return self.next_step is None and self._due(now, self.end_s)
 
     def observe(self, chronicle: Chronicle, now: int) -> None:
-        """Compare the present step with what the journal says; `now` in epoch ms."""
+        """Compare the current step with the journal; `now` in epoch ms."""
         if not self.outcomes or self.outcomes[-1].is_over:
             return
         outcome = self.outcomes[-1]
@@ -94,7 +94,7 @@ class Scenario:
     def _in_force_since(
         self, slots: int, query: QueryChronicle, begin: int, changes: Sequence[ExecutorChange]
     ) -> int | None:
-        """Return since when a query uses what a step has brought (epoch ms), None if it does not yet."""
+        """Return the time (epoch ms) from which a query used the step's slots, or None if it does not yet."""
         before = self.steps[len(self.outcomes) - 2].slots if len(self.outcomes) > 1 else slots
         more = slots - before if isinstance(before, int) else 0
         if more <= 0:
@@ -114,7 +114,7 @@ class Scenario:
 
     @staticmethod
     def _effect(outcome: Outcome, changes: Sequence[ExecutorChange]) -> int | None:
-        """Return when the new number could be used from (epoch ms), None if that has not come yet."""
+        """Return the time (epoch ms) at which the step took effect, or None if it has not yet."""
         if outcome.step.deed is Deed.BOUND:
             return outcome.acted
         kind = _EFFECT[outcome.step.deed]
@@ -126,7 +126,7 @@ class Scenario:
         return change.at
 
 
-# Whether each executor came and went because a policy said so.
+# Checks that every executor was added or removed because of a policy's decision.
 
 
 _MORE = "executors_wanted"
@@ -134,9 +134,9 @@ _FEWER = "executors_not_wanted"
 
 
 def check_orders(chronicle: Chronicle) -> Check:
-    """Check that each executor that came or went was ordered to, for a need that a policy has stated.
+    """Check that each added or removed executor was ordered, for a need that a policy reported.
 
-    Those that a cluster gives before anything was ordered are not counted.
+    Executors that the cluster provided before the first order are not counted.
     """
     name = "each executor came and went by a decision of the policy"
     if not chronicle.ordered:
@@ -157,7 +157,7 @@ def check_orders(chronicle: Chronicle) -> Check:
 def _causes(
     changes: Sequence[ExecutorChange], orders: Sequence[Ordered]
 ) -> Iterator[tuple[ExecutorChange, Ordered | None]]:
-    """Pair what has changed with the order that led to it; one that goes in two steps counts once."""
+    """Pair each change with the order that caused it; an executor that leaves in two steps counts once."""
     going: set[str] = set()
     for change in changes:
         if change.at < orders[0].at:
@@ -172,11 +172,11 @@ def _causes(
 def _request(
     change: ExecutorChange, changes: Sequence[ExecutorChange], orders: Sequence[Ordered]
 ) -> Ordered | None:
-    """Return the last request for more, None if more have come than were requested."""
+    """Return the last request for more executors, or None if more arrived than were requested."""
     requests = [order for order in orders if order.at <= change.at and order.total is not None]
     came_before = [one.at for one in changes if one.kind == "added" and one.at < change.at]
-    # One that is under way when fewer are wanted comes all the same: what was requested when the one before
-    # it came still counts.
+    # An executor that is already starting when fewer are requested still arrives. So the request in force at
+    # the previous arrival still counts.
     settled = sum(order.at <= max(came_before, default=0) for order in requests)
     most = max((order.total or 0 for order in requests[max(settled - 1, 0) :]), default=0)
     asked = [order for order in requests if order.reason == _MORE]
@@ -189,7 +189,7 @@ def _release(change: ExecutorChange, orders: Sequence[Ordered]) -> Ordered | Non
 
 
 def _counted(reasons: Counter[str], what: str) -> str:
-    """Say how many came or went, and for which reasons."""
+    """Format the number of executors that came or went, with the reasons."""
     if not reasons:
         return f"none {what}"
     named = ", ".join(f"{count} {reason or 'for no reason'}" for reason, count in reasons.most_common())

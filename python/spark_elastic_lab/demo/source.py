@@ -1,4 +1,4 @@
-"""Where the demonstration's input comes from: files in a folder, or a topic of a Kafka broker."""
+"""The demonstration's input: files in a folder, or a topic of a Kafka broker."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from spark_elastic_lab.demo.check import Check, check_offsets, check_sent
 from spark_elastic_lab.demo.chronicle import Chronicle
 from spark_elastic_lab.demo.data import Tables, generate
 
-# What is delivered at a steady rate, as from an upstream system; parts of a table above all.
+# Delivery at a steady rate, as from an upstream system; mostly parts of a table.
 
 
-# The arrival time of the last part lies so far ahead that every window before it is closed.
+# The arrival time of the last part is far enough ahead to close every window before it.
 _LAST_ARRIVAL_AHEAD_S = 3600.0
 
 
 class Steady(ABC):
-    """A thread that delivers something every `interval_s` seconds, until it is stopped."""
+    """A thread that delivers something every `interval_s` seconds until it is stopped."""
 
     def __init__(self, *, interval_s: float) -> None:
         self._interval_s = interval_s
@@ -32,35 +32,35 @@ class Steady(ABC):
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self) -> None:
-        """Begin to deliver; the first time at once."""
+        """Start delivering; the first delivery is immediate."""
         self._thread.start()
 
     def pace(self, interval_s: float) -> None:
-        """Deliver each `interval_s` seconds from the next one on."""
+        """Change the interval to `interval_s` seconds, starting after the next delivery."""
         self._interval_s = interval_s
 
     def stop(self) -> None:
-        """Deliver nothing more; returns once all has arrived, and leaves no sign of an end."""
+        """Stop delivering; return once everything has arrived. No end marker is sent."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
 
     @abstractmethod
     def deliver(self) -> None:
-        """Deliver the next one."""
+        """Make the next delivery."""
 
     def _run(self) -> None:
         due = time.monotonic()
         while not self._ended.wait(max(0.0, due - time.monotonic())):
             self.deliver()
-            # After a stall the rate continues from now: a burst would hide what the stall did.
+            # After a stall, continue at the usual rate: a burst would hide the stall's effect.
             due = max(due + self._interval_s, time.monotonic())
 
 
 class Delivery(Steady):
     """Delivers `parts` one by one, over and over, until it is finished.
 
-    Others may deliver too meanwhile: parts get their numbers, and times of arrival, one after the other.
+    Other threads may deliver at the same time: a lock keeps part numbers and arrival times in order.
     """
 
     def __init__(self, parts: Sequence[Path], *, interval_s: float) -> None:
@@ -72,12 +72,12 @@ class Delivery(Steady):
         self.delivered = 0
 
     def finish(self) -> None:
-        """Deliver one last part with a late time of arrival; returns once all has arrived."""
+        """Deliver one last part with a late arrival time; return once everything has arrived."""
         self.stop()
         self.deliver(arrival_s=time.time() + _LAST_ARRIVAL_AHEAD_S)
 
     def deliver(self, *, arrival_s: float | None = None) -> None:
-        """Deliver the next part, by default with now as its time of arrival (epoch seconds)."""
+        """Deliver the next part; its arrival time (epoch seconds) defaults to now."""
         with self._one:
             part = self._parts[self.delivered % len(self._parts)]
             self._deliver(part, self.delivered, time.time() if arrival_s is None else arrival_s)
@@ -85,16 +85,16 @@ class Delivery(Steady):
 
     @abstractmethod
     def _deliver(self, part: Path, number: int, arrival_s: float) -> None:
-        """Deliver a part under a number that no other has."""
+        """Deliver a part under a unique number."""
 
 
-# Parts that arrive as records of a Kafka topic.
+# Parts that arrive as records in a Kafka topic.
 
 
 class TopicFeed(Delivery):
-    """Sends the lines of parts in CSV: the key is a line's first column, its time of arrival comes before it.
+    """Sends the lines of parts as CSV, each preceded by its arrival time; the key is the line's first column.
 
-    `connect` starts a producer. `rows` counts the lines that were sent.
+    `connect` starts a producer. `rows` counts the lines sent.
     """
 
     def __init__(self, parts: Sequence[Path], connect: Callable[[], Producer], *, interval_s: float) -> None:
@@ -104,10 +104,10 @@ class TopicFeed(Delivery):
         self.rows = 0
 
     def finish(self) -> None:
-        """Do as every delivery; raises ProcessFailure if a record got lost on its way."""
+        """Finish like every delivery. Raises ProcessFailure if a record was lost."""
         self.stop()
-        # What comes last makes all that came before late: it must not be in one partition before the rest is
-        # in another.
+        # The last part makes all earlier lines late, so it must not reach one partition before the rest has
+        # reached the others.
         self._producer.close()
         self._producer = self._connect()
         super().finish()
@@ -121,7 +121,7 @@ class TopicFeed(Delivery):
 
 def _records(part: Path, arrival_ms: int) -> Iterator[tuple[str, str]]:
     with part.open() as lines:
-        next(lines)  # the names of the columns
+        next(lines)  # the header with the column names
         for line in lines:
             yield line.partition(",")[0], f"{arrival_ms},{line.rstrip()}"
 
@@ -132,7 +132,7 @@ def _records(part: Path, arrival_ms: int) -> Iterator[tuple[str, str]]:
 class Feed(Delivery):
     """Copies parts into `incoming`.
 
-    A file appears whole (written elsewhere, then renamed), and its modification time is its time of arrival.
+    A file appears complete (written elsewhere, then renamed); its modification time is its arrival time.
     """
 
     def __init__(self, parts: Sequence[Path], incoming: Path, *, interval_s: float) -> None:
@@ -151,16 +151,16 @@ class Feed(Delivery):
 
 
 _FILE_INTERVAL_S = 0.5
-# Lines of CSV take more of a small machine than columns do.
+# Lines of CSV cost a small machine more than Parquet columns do.
 _RECORDS_INTERVAL_S = 1.0
 _TOPIC = "lineitem"
 _PARTITIONS = 3
 
 
 class Source(ABC):
-    """Input that arrives somewhere, from `open` to `close`.
+    """Input that arrives at a place, from `open` to `close`.
 
-    `incoming` is what the application calls that place, `jars` what Spark needs to read from it.
+    `incoming` is the application's name for that place; `jars` are the jars Spark needs to read from it.
     """
 
     incoming: str
@@ -168,22 +168,22 @@ class Source(ABC):
 
     @abstractmethod
     def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
-        """Return the tables, and who delivers lineitem, not started yet.
+        """Return the tables and the delivery of lineitem, which has not started yet.
 
-        lineitem at `scale` is delivered in so many `parts`, each `interval_s` seconds one; None: as fast as
-        suits this source. Raises ProcessFailure or DataFailure.
+        lineitem at `scale` is delivered in this number of `parts`, one every `interval_s` seconds, or at
+        the source's own rate if that is None. Raises ProcessFailure or DataFailure.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """End everything that `open` has started, also if it has failed."""
+        """Stop everything that `open` started, even if `open` failed."""
 
     def checks(self, chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
-        """Check what only this source can have."""
+        """Return the checks that only this source supports."""
         return []
 
     def left_over(self) -> list[str]:
-        """Name what still runs or lies there, a moment after `close`."""
+        """Name the processes and files that remain a moment after `close`."""
         return []
 
 
@@ -196,13 +196,13 @@ class FileSource(Source):
         self.incoming = str(root / "incoming")
 
     def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
-        """Return the tables, lineitem in files, and who copies those."""
+        """Return the tables, with lineitem in files, and the feed that copies them."""
         tables = generate(self._root / "tables", scale=scale, parts=parts)
         self._feed = Feed(tables.lineitem, Path(self.incoming), interval_s=interval_s or _FILE_INTERVAL_S)
         return tables, self._feed
 
     def close(self) -> None:
-        """End the feed."""
+        """Stop the feed."""
         if self._feed is not None:
             self._feed.stop()
 
@@ -210,7 +210,7 @@ class FileSource(Source):
 class KafkaSource(Source):
     """Lines of CSV in a topic of a broker whose folder is below `root`.
 
-    `token_provider` stands in for a jar of Spark's where that can't be fetched. Raises FetchError and
+    `token_provider` replaces one of Spark's jars where that cannot be fetched. Raises FetchError and
     NoJavaError.
     """
 
@@ -222,7 +222,7 @@ class KafkaSource(Source):
         self.incoming = f"kafka:{self._broker.servers}/{_TOPIC}"
 
     def open(self, *, scale: float, parts: int, interval_s: float | None) -> tuple[Tables, Delivery]:
-        """Start a broker and a producer; return the tables, and who sends lineitem."""
+        """Start a broker and a producer; return the tables and the feed that sends lineitem."""
         tables = generate(self._root / "tables", scale=scale, parts=parts, lineitem_as="csv")
         self._broker.open()
         self._broker.create_topic(_TOPIC, _PARTITIONS)
@@ -231,16 +231,16 @@ class KafkaSource(Source):
         return tables, self._feed
 
     def close(self) -> None:
-        """End the feed, the producer and the broker."""
+        """Stop the feed, the producer and the broker."""
         if self._feed is not None:
             self._feed.stop()
         self._broker.close()
 
     def checks(self, chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) -> list[Check]:
-        """Check that nothing got lost before the queries, and that they say how far behind they are."""
+        """Check that no row was lost before the queries, and that they report how far behind they are."""
         sent = 0 if self._feed is None else self._feed.rows
         return [check_sent(sent, comparison), check_offsets(chronicle)]
 
     def left_over(self) -> list[str]:
-        """Name what is left of the broker."""
+        """Name the remains of the broker."""
         return self._broker.left_over()

@@ -1,4 +1,4 @@
-"""What a step of the scenario does, what it is to lead to, and what became of it."""
+"""The steps of the scenario: their actions, their intended results, and their outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 
 class Deed(enum.Enum):
-    """What a step does; START is done before the scenario begins."""
+    """The action of a step; START is done before the scenario begins."""
 
     START = "start"
     ADD = "add"
@@ -20,7 +20,7 @@ class Deed(enum.Enum):
 
 
 class Trend(enum.Enum):
-    """What becomes of the number of executors, where nobody says how many there are to be."""
+    """The direction in which the number of executors changes, for steps without a fixed number."""
 
     MORE = "more"
     FEWER = "fewer"
@@ -28,10 +28,10 @@ class Trend(enum.Enum):
 
 @frozen(kw_only=True)
 class Step:
-    """One event: begins `at_s` after the start at the earliest, and leads to so many `slots` or to a trend.
+    """One event: starts `at_s` after the start at the earliest, and leads to a number of slots or a trend.
 
-    In adaptive mode `slots` is what the policy file says from then on, as the upper bound of the queries.
-    From a step with `interval_s` on, a part of the input arrives each so many seconds.
+    In adaptive mode, the step writes `slots` into the policy file as the upper bound of the queries. A step
+    with `interval_s` changes the input's rate: one part arrives every `interval_s` seconds.
     """
 
     title: str
@@ -43,9 +43,9 @@ class Step:
 
 @define
 class Outcome:
-    """What became of a step; times in epoch ms, None if it did not come about.
+    """The outcome of a step; times in epoch ms, None for what did not happen.
 
-    `before` and `after` are the executors that there were where the step leads to a trend.
+    `before` and `after` count the executors if the step leads to a trend.
     """
 
     step: Step
@@ -60,15 +60,15 @@ class Outcome:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has settled or was given up."""
+        """Whether the step has settled or timed out."""
         return self.timed_out or self.settled is not None
 
 
-# What the demonstration plays in each mode: the cluster, the input, the application's options, the steps.
+# The scenario of each mode: the cluster, the input, the application's options, the steps.
 
 
 class Mode(enum.Enum):
-    """Who changes something: workers come and go, bounds change, or the load does."""
+    """The kind of change: workers are added and removed, bounds change, or the load does."""
 
     REACTIVE = "reactive"
     ADAPTIVE = "adaptive"
@@ -77,11 +77,11 @@ class Mode(enum.Enum):
 
 @frozen(kw_only=True)
 class Play:
-    """What one mode shows, until `end_s` after the first step at the earliest.
+    """The scenario of one mode, which lasts at least until `end_s` after its first step.
 
-    `workers` are there from the start, each with so many cores. lineitem at `scale` (1 = 6 million rows)
-    comes in so many `parts`, each `interval_s` seconds one; None: as fast as suits the source. The
-    application gets `options` besides its places. A step is given up after `timeout_s`.
+    The cluster starts with `workers`, given by their cores. lineitem at `scale` (1 = 6 million rows) arrives
+    in `parts` parts, one every `interval_s` seconds, or at the source's own rate if that is None. The
+    application gets `options` after its paths. A step times out after `timeout_s`.
     """
 
     steps: Sequence[Step]
@@ -114,9 +114,9 @@ _ADAPTIVE = Play(
     end_s=78.0,
     workers=(1, 1, 1),
 )
-# Each line waits for 10 ms in its task and needs next to no processor: so more slots are faster on any
-# machine. 100 lines come each second and are 1 s of work, with a trigger interval that is long against
-# what a micro-batch takes without a line: that is two slots, twice the lines are three to five.
+# Each line waits 10 ms in its task and needs almost no CPU, so more slots are faster on any machine. 100
+# lines per second are 1 s of work per second, and the trigger interval is long compared with an empty
+# micro-batch. This load needs two slots; twice the load needs three to five.
 _AUTOSCALE = Play(
     steps=(
         Step(title="start with all executors", deed=Deed.START, at_s=0, slots=Trend.FEWER),

@@ -1,4 +1,4 @@
-"""The outcome of a demonstration as data: what the closing table shows and --json writes."""
+"""The outcome of a demonstration as data, for the closing table and for --json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_elastic_lab.demo.check import Check
 from spark_elastic_lab.demo.chronicle import Chronicle
 from spark_elastic_lab.demo.steps import Deed, Outcome, Trend
 
-# When did a query write? Read from the log that its file sink keeps, which no restart touches.
+# When did a query write? Its file sink's log has the answer, and restarts do not change it.
 
 
 def commits(sink: Path) -> tuple[int, ...]:
@@ -29,14 +29,17 @@ def commits(sink: Path) -> tuple[int, ...]:
 
 
 def longest_gap(times: Sequence[int], begin: int, end: int) -> int | None:
-    """Return the longest time (ms) between two outputs that overlaps `begin` to `end`, None if no two do."""
+    """Return the longest gap (ms) between two outputs that overlaps `begin` to `end`, or None."""
     pairs = itertools.pairwise(times)
     return max((later - earlier for earlier, later in pairs if later > begin and earlier < end), default=None)
 
 
 @frozen(kw_only=True)
 class StepEffect:
-    """What a step meant for one query: from the change of executor or bound to the new count; output gap."""
+    """The effect of a step on one query.
+
+    `in_force_ms` is the time from the change of the executor or the bound to the new count.
+    """
 
     query: str
     in_force_ms: int | None
@@ -47,7 +50,7 @@ class StepEffect:
 class StepSummary:
     """One step: `at_ms` since the first step, `executor_ms` from the deed to the executor's change.
 
-    `slots` are those that it was to lead to; where that was a trend, those that it has led to.
+    `slots` is the number that the step should lead to or, for a trend, the number it led to.
     """
 
     title: str
@@ -60,7 +63,7 @@ class StepSummary:
 
 @frozen(kw_only=True)
 class QuerySummary:
-    """One query over the whole run; rows are None if the comparison could not be made."""
+    """One query over the whole run; rows are None if the comparison failed."""
 
     query: str
     stateful: bool
@@ -74,7 +77,7 @@ class QuerySummary:
 
 @frozen(kw_only=True)
 class Summary:
-    """Everything that a demonstration found; `ok` only if every check holds."""
+    """All results of a demonstration; `ok` only if every check holds."""
 
     version: str
     spark_version: str
@@ -85,7 +88,7 @@ class Summary:
     checks: tuple[Check, ...]
 
     def to_json(self) -> str:
-        """Write the summary as a JSON object."""
+        """Return the summary as a JSON object."""
         return json.dumps(attrs.asdict(self), indent=2)
 
 
@@ -99,7 +102,7 @@ def summarize(
     comparison: Mapping[str, Mapping[str, int]],
     checks: Iterable[Check],
 ) -> Summary:
-    """Put all together; `outputs` has the times of each query's output, `ended` the scenario's end."""
+    """Build the summary; `outputs` holds each query's output times, `ended` the end of the scenario."""
     ends = [outcome.acted for outcome in outcomes[1:]] + [ended]
     checked = tuple(checks)
     return Summary(
@@ -119,7 +122,7 @@ def summarize(
 def _step(outcome: Outcome, first: int, end: int, outputs: Mapping[str, Sequence[int]]) -> StepSummary:
     bound = outcome.step.deed is Deed.BOUND
     change = outcome.acted if bound else outcome.executor_at
-    # The time from the first executor to the first batch is the application's own start.
+    # The time from the first executor to the first batch is the application's own startup.
     trend = isinstance(outcome.step.slots, Trend)
     measured = change is not None and (trend or outcome.step.deed is not Deed.START)
     return StepSummary(
@@ -161,7 +164,7 @@ def _queries(chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) 
 
 
 def draw_summary(summary: Summary) -> RenderableType:
-    """Draw steps, queries and checks, and one last line with the verdict."""
+    """Draw steps, queries and checks, and a last line with the verdict."""
     verdict = (
         Text("every check holds", "bold green") if summary.ok else Text("NOT every check holds", "bold red")
     )

@@ -13,12 +13,12 @@ from spark_elastic_lab.demo.chronicle import Chronicle, ExecutorChange
 from spark_elastic_lab.demo.steps import Deed, Outcome, Trend
 from spark_elastic_tools.live import GrowingFile
 
-#: The property that jobs of the plugin's have, as its `CurrentExecution.scala` has it.
+#: The property that marks the plugin's own jobs, as in its `CurrentExecution.scala`.
 _OURS = "spark.elastic.own"
 
 
 def event_log_conf(folder: Path) -> dict[str, str]:
-    """Return the settings that make Spark write its event log below `folder`, to one plain file."""
+    """Return the settings for an event log below `folder`, in one uncompressed file."""
     return {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
@@ -33,7 +33,7 @@ class Tasks(Protocol):
     def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
         """Return when the first task was launched on an executor at `moment` or later (epoch ms), or None.
 
-        It is a task of any query, or of the one with the id `query`.
+        It may be a task of any query, or only of the one with the id `query`.
         """
         ...
 
@@ -48,7 +48,7 @@ class _Task:
 
 
 class TaskLog:
-    """The tasks of micro-batches, as far as they are written."""
+    """The tasks of micro-batches that the event log holds so far."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,7 +57,7 @@ class TaskLog:
         self._tasks: list[_Task] = []
 
     def first_on(self, executor: str, moment: int, query: str | None = None) -> int | None:
-        """Do as `Tasks.first_on` says."""
+        """Implement `Tasks.first_on`."""
         self._read()
         launches = (
             task.launched
@@ -76,7 +76,7 @@ class TaskLog:
 
     def _job(self, event: dict[str, Any]) -> None:
         properties = event["Properties"]
-        # What the plugin does between two micro-batches has the properties of the former, and its own mark.
+        # The plugin's jobs between two micro-batches carry the properties of the first, and their own mark.
         if "streaming.sql.batchId" in properties and _OURS not in properties:
             self._stages |= dict.fromkeys(event["Stage IDs"], properties["sql.streaming.queryId"])
 
@@ -88,15 +88,15 @@ class TaskLog:
             self._tasks.append(task)
 
 
-# Whether executors have come or gone by themselves, as the load has it, and have stayed so for a while.
+# Checks whether executors were added or removed automatically, as the load requires, and then stayed.
 
 
 STEADY_MS = 20_000
-"""So long nothing has come or gone: a few micro-batches, after which a policy has said what it means to."""
+"""Time (ms) without a change of executors: a few micro-batches, after which a policy has decided."""
 
 
 def executors_at(changes: Sequence[ExecutorChange], moment: int) -> frozenset[str]:
-    """Return the executors that took tasks at `moment` (epoch ms)."""
+    """Return the executors that accepted tasks at `moment` (epoch ms)."""
     there: set[str] = set()
     for change in changes:
         if change.at <= moment:
@@ -105,11 +105,12 @@ def executors_at(changes: Sequence[ExecutorChange], moment: int) -> frozenset[st
 
 
 def follow(outcome: Outcome, trend: Trend, chronicle: Chronicle, tasks: Tasks, now: int) -> None:
-    """Compare a step that leads to a trend with what the journal says up to `now` (epoch ms).
+    """Compare a step that leads to a trend with the journal up to `now` (epoch ms).
 
-    More are in force for a query when a task of it has begun on the first one that came, fewer with the first
-    micro-batch that has begun since one went. It has settled when every executor that came has had tasks,
-    nothing has changed for a while, and each query's last micro-batch fits into its interval.
+    More executors are in force for a query once one of its tasks has started on the first new one; fewer,
+    with the first micro-batch that started after one was removed. The step has settled when every new
+    executor has had tasks, nothing has changed for a while, and each query's last micro-batch fits into its
+    interval.
     """
     changes = [change for change in chronicle.changes if change.at <= now]
     outcome.before = _most_before(outcome, changes)
@@ -136,7 +137,7 @@ def follow(outcome: Outcome, trend: Trend, chronicle: Chronicle, tasks: Tasks, n
 
 
 def _most_before(outcome: Outcome, changes: Sequence[ExecutorChange]) -> int:
-    """Count the executors from which the trend counts: at the start, the most that have ever been there."""
+    """Return the executors that the trend is compared with; at the start, the most there have ever been."""
     if outcome.step.deed is not Deed.START:
         return len(executors_at(changes, outcome.acted))
     return max((len(executors_at(changes, change.at)) for change in changes), default=0)

@@ -1,1 +1,1 @@
-"""The production scheduler against a simulated Spark: what would happen with this load and these settings."""
+"""Runs the production scheduler against a simulated Spark, with a given load and settings."""

@@ -1,4 +1,4 @@
-"""Simulated batch jobs: stages of equal tasks, one after another, beside the micro-batches of queries."""
+"""Simulated batch jobs: stages of equal tasks, one after another, next to the queries' micro-batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from spark_elastic_lab.simulator.record import BatchRun
 from spark_elastic_lab.simulator.sharing import SharedSlots
 
 _LOOK_MS = 1_000
-"""How often the shim tells of batch stages."""
+"""Interval (ms) at which the shim reports batch stages."""
 
 Tell = Callable[..., None]
 
 
 @frozen(kw_only=True)
 class BatchSpec:
-    """Jobs of one kind: the first comes at `at_s` (s), and then one each `every_s` (s), 0: no other.
+    """Jobs of one kind: the first arrives at `at_s` (s), then one every `every_s` (s), or no more if 0.
 
-    Each has `stages` of so many `tasks`, of which each takes `task_s` (s). Raises ValueError for what cannot
-    be.
+    Each job has `stages` stages of `tasks` tasks, and each task takes `task_s` (s). Raises ValueError for
+    invalid values.
     """
 
     name: str = field(validator=min_len(1))
@@ -36,21 +36,21 @@ class BatchSpec:
     task_s: float = field(default=1.0, validator=gt(0))
 
     def arrivals(self, end_ms: int) -> list[int]:
-        """Return when its jobs come, up to the end (ms)."""
+        """Return the arrival times of its jobs before the end (ms)."""
         first, step = round(self.at_s * 1_000), round(self.every_s * 1_000)
         if first >= end_ms:
             return []
         return list(range(first, end_ms, step)) if step else [first]
 
     def stage_ms(self, slots: float) -> float:
-        """Return how long one stage takes on so many slots: as many waves as that makes."""
+        """Return the time (ms) of one stage on this number of slots; at least one slot means whole waves."""
         waves = self.tasks / slots if slots < 1 else math.ceil(self.tasks / int(slots))
         return waves * self.task_s * 1_000
 
 
 @define
 class _Job:
-    """A job that runs: `left` counts its stages with the one of now, `stage` is that one's id."""
+    """A running job: `left` counts its remaining stages, the current one included; `stage` is its id."""
 
     spec: BatchSpec
     came: int
@@ -63,7 +63,7 @@ class _Job:
 class SimulatedBatch:
     """The batch jobs of one simulation, which began at `epoch` (epoch ms).
 
-    `running` has those of now, by the name under which they share the slots.
+    `running` holds the current jobs, by the name under which they share the slots.
     """
 
     specs: tuple[BatchSpec, ...]
@@ -79,7 +79,7 @@ class SimulatedBatch:
     _told: bool = False
 
     def begin(self, end_ms: int) -> None:
-        """Let jobs come up to the end."""
+        """Schedule all jobs up to the end."""
         for spec in self.specs:
             for at in spec.arrivals(end_ms):
                 self.clock.at(at, partial(self._come, spec))
@@ -100,7 +100,7 @@ class SimulatedBatch:
         self.slots.begin(name, job.spec.tasks, lambda slots, shared: job.spec.stage_ms(slots), self.clock.now)
 
     def through(self, name: str) -> None:
-        """End the stage that runs; the next one follows at once."""
+        """End the running stage; the next one starts at once."""
         job = self.running[name]
         self.slots.end(name, self.clock.now)
         self._over += 1
@@ -112,12 +112,12 @@ class SimulatedBatch:
             self.notes.append(BatchRun(job.came, self.clock.now))
 
     def progress(self, name: str) -> tuple[int, int, float]:
-        """Return the tasks of a stage that runs, those that are not over, and its slots."""
+        """Return the tasks of a running stage, its unfinished tasks, and its slots."""
         tasks, batch = self.running[name].spec.tasks, self.slots.running[name]
         return tasks, tasks - int(tasks * batch.done_by(self.clock.now) + 1e-9), batch.slots
 
     def _look(self) -> None:
-        """Tell of the stages as the shim does; once more when none is left."""
+        """Report the stages as the shim does; once more after the last has ended."""
         self._told = bool(self.running)
         shown = tuple(self._shown(name) for name in self.running)
         over, self._over = self._over, 0
@@ -138,20 +138,20 @@ class SimulatedBatch:
         )
 
 
-# How long a micro-batch takes: a + b · rows ÷ slots + a part for each partition.
+# The duration of a micro-batch: a + b · rows ÷ slots + a part for each partition.
 # A query reads its source in one stage, with a task for each source partition, and does its work in a second
-# one, with a task for each shuffle partition. A stage fills its slots as often as it has to, the last time
-# perhaps not all of them (unless others share them, and fill them), and takes no less than its largest task.
-# What is left, planning, offsets, commit, takes the same whatever the slots.
+# stage, with a task for each shuffle partition. A stage runs in waves over its slots. The last wave may leave
+# slots empty, unless others share and fill them. A stage takes at least as long as its largest task.
+# The rest (planning, offsets, commit) takes the same time with any number of slots.
 
 
 @frozen(kw_only=True)
 class BatchCost:
-    """What the micro-batches of one query cost.
+    """The cost of one query's micro-batches.
 
-    `fixed_ms` is what each takes, `task_ms` what each task takes without a row; `read_us` and `work_us` are
-    what a row takes in one slot, in the first and in the second stage. Without `work_us` there is no second
-    one. `hot_key` is the share of the rows that one key has, so one task. `jitter` is the standard deviation
+    `fixed_ms` is the cost of each batch, `task_ms` of each task without rows. `read_us` and `work_us` are the
+    costs of a row in one slot, in the first and the second stage; without `work_us` there is no second stage.
+    `hot_key` is the share of rows with the same key, and so in one task. `jitter` is the standard deviation
     of the logarithm of the durations, as measured: 0.1 is 10 %. Raises ValueError for negative numbers.
     """
 
@@ -168,11 +168,11 @@ class BatchCost:
         return self.work_us > 0
 
     def read_ms(self, rows: int, tasks: int, largest: float, slots: float, shared: bool = False) -> float:
-        """Estimate the first stage: `largest` is the share of the largest source partition."""
+        """Estimate the first stage (ms); `largest` is the share of the largest source partition."""
         return self._stage_ms(rows * self.read_us / 1_000, tasks, largest, slots, shared)
 
     def work_ms(self, rows: int, tasks: int, slots: float, shared: bool = False) -> float:
-        """Estimate the second stage."""
+        """Estimate the second stage (ms)."""
         if not self.has_shuffle:
             return 0.0
         return self._stage_ms(rows * self.work_us / 1_000, tasks, self.hot_key, slots, shared)
@@ -180,12 +180,12 @@ class BatchCost:
     def batch_ms(
         self, rows: int, sources: int, largest: float, partitions: int, slots: float, shared: bool = False
     ) -> float:
-        """Estimate a whole micro-batch without chance; more than 0 slots, which it has alone or `shared`."""
+        """Estimate a whole micro-batch (ms) without jitter, on more than 0 slots, which may be `shared`."""
         read = self.read_ms(rows, sources, largest, slots, shared)
         return self.fixed_ms + read + self.work_ms(rows, partitions, slots, shared)
 
     def _stage_ms(self, work_ms: float, tasks: int, largest: float, slots: float, shared: bool) -> float:
-        # Less than one slot is one that is shared in time.
+        # Less than one slot means a slot shared in time.
         waves = max(1.0, tasks / slots) if shared or slots < 1 else -(-tasks // int(slots))
         even = waves * (self.task_ms + work_ms / tasks)
         hot = (self.task_ms + work_ms * largest) / min(1.0, slots)

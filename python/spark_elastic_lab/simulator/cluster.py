@@ -1,4 +1,4 @@
-"""A simulated cluster: executors that are asked for, come after a while, fail, and are given back."""
+"""A simulated cluster: executors are requested, start after a while, fail, and are released."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from random import Random
 from attrs import define, field, frozen
 from attrs.validators import and_, ge, gt, le, optional
 
-# The clock of a simulation: what happens next, in an order that is always the same.
+# The clock of a simulation: runs events in a deterministic order.
 
 
 Happening = Callable[[], None]
@@ -19,7 +19,7 @@ Happening = Callable[[], None]
 
 @define
 class Clock:
-    """Moments (ms since the begin), each with what happens then; what was set first is first."""
+    """A queue of events at their moments (ms since the start); at the same moment, first set runs first."""
 
     now: int = 0
     _queue: list[tuple[int, int]] = field(factory=list)
@@ -28,7 +28,7 @@ class Clock:
     _count: int = 0
 
     def at(self, when: float, happening: Happening, name: Hashable | None = None) -> None:
-        """Let something happen at a moment, at the earliest now; under a `name` it replaces what has it."""
+        """Schedule an event at a moment, not before now; it replaces an event of the same `name`."""
         if name is not None:
             self.forget(name)
             self._named[name] = self._count
@@ -37,17 +37,17 @@ class Clock:
         self._count += 1
 
     def after(self, ms: float, happening: Happening, name: Hashable | None = None) -> None:
-        """Let something happen in so many ms."""
+        """Schedule an event after `ms` milliseconds."""
         self.at(self.now + ms, happening, name)
 
     def forget(self, name: Hashable) -> None:
-        """Let what has this name not happen."""
+        """Cancel the event with this name."""
         number = self._named.pop(name, None)
         if number is not None:
             del self._set[number]
 
     def run(self, end: int) -> Iterator[int]:
-        """Let all happen up to `end`, and yield the time after each; then it is `end`."""
+        """Run all events up to `end` and yield the time after each; then set the time to `end`."""
         while self._queue and self._queue[0][0] <= end:
             at, number = heapq.heappop(self._queue)
             happening = self._set.pop(number, None)
@@ -63,16 +63,16 @@ class Clock:
 
 @frozen(kw_only=True)
 class ClusterSpec:
-    """What a cluster is like.
+    """The properties of a cluster.
 
-    `initial` executors of `cores` each are there at the begin, and there are never more than `quota`. From
-    its request to its registration an executor takes about `startup_s` (s), give or take the share
-    `startup_spread` of it. One fails after `mtbf_h` hours in the mean, None: none does; another one is
-    started for it. `notice_s` (s) before it fails, such an executor is decommissioned, as a spot instance is;
-    0: it fails without notice. A share `refusals` of the requests is refused. A decommissioned one takes
-    `decommission_s` (s) to go, and `decommissions` says that this is how executors are given back. As long as
-    nobody asks for a number, `recorded` says how many are there from each moment (ms) on, in place of
-    `initial`. Raises ValueError for what cannot be.
+    It starts with `initial` executors of `cores` each and never has more than `quota`. An executor takes
+    about `startup_s` (s) from its request to its registration, varied by up to the share `startup_spread`. It
+    fails after `mtbf_h` hours on average, or never if that is None, and is replaced. `notice_s` (s) before
+    its failure it is decommissioned, as a spot instance is; with 0, it fails without notice. A share
+    `refusals` of the requests is refused. A decommissioned executor takes `decommission_s` (s) to leave; with
+    `decommissions`, released executors leave this way. Until a number is requested, `recorded` replaces
+    `initial`: pairs of a moment (ms) and the number of executors from then. Raises ValueError for invalid
+    values.
     """
 
     cores: int = field(default=4, validator=ge(1))
@@ -93,13 +93,13 @@ class ClusterSpec:
 
     @property
     def first(self) -> int:
-        """How many executors are there at the begin."""
+        """The number of executors at the start."""
         return self.recorded[0][1] if self.recorded else self.initial
 
 
 @frozen(kw_only=True)
 class Notices:
-    """Whom the cluster tells of an executor that has joined, is about to go, or is gone (lost or not)."""
+    """Callbacks for an executor that has joined, is about to leave, or is gone (lost or not)."""
 
     joined: Callable[[str], None]
     leaving: Callable[[str], None]
@@ -108,10 +108,10 @@ class Notices:
 
 @define
 class Cluster:
-    """The executors of one application; `target` is the total that was asked for last.
+    """The executors of one application; `target` is the last requested total.
 
-    Of those that are `leaving`, some are `noticed`: nobody gave them back. As on Kubernetes they are among
-    those that were asked for until they are gone.
+    Some `leaving` executors are `noticed`: the cluster takes them, the application did not release them. As
+    on Kubernetes, these count toward the requested total until they are gone.
     """
 
     spec: ClusterSpec
@@ -136,21 +136,21 @@ class Cluster:
 
     @property
     def staying(self) -> list[str]:
-        """The executors that take tasks, the oldest first."""
+        """The executors that accept tasks, oldest first."""
         return [executor for executor in self.live if executor not in self.leaving]
 
     @property
     def usable(self) -> int:
-        """How many these are."""
+        """The number of executors that accept tasks."""
         return len(self.live) - len(self.leaving)
 
     @property
     def paid(self) -> int:
-        """The executors that occupy a node: those that start and those that leave are among them."""
+        """The number of executors that occupy a node, including those that are starting or leaving."""
         return len(self.live) + len(self.starting)
 
     def request(self, total: int) -> str | None:
-        """Ask for so many executors in all; those that are there stay. Return why not, None if it is done."""
+        """Request a total of executors; running ones stay. Return the error, or None if it was accepted."""
         if self.spec.refusals and self.chance.random() < self.spec.refusals:
             return "the cluster manager does not answer"
         for number in range(len(self.spec.recorded)):
@@ -160,7 +160,7 @@ class Cluster:
         return None
 
     def release(self, executors: tuple[str, ...], at_once: bool) -> None:
-        """Give executors back, at once or when they have moved away what they hold."""
+        """Release executors, at once or after they have moved their data away."""
         for executor in executors:
             if executor not in self.live or executor in self.leaving:
                 continue
@@ -173,7 +173,7 @@ class Cluster:
                 self.clock.after(ms, partial(self._end, executor, False), ("end", executor))
 
     def fail(self, executor: str) -> None:
-        """Lose an executor, after its notice; another one is started for it, if it is still wanted."""
+        """Fail an executor, after its notice; it is replaced if it is still wanted."""
         if executor in self.leaving:
             return
         if self.spec.notice_s == 0:
@@ -185,7 +185,7 @@ class Cluster:
         self.clock.after(self.spec.notice_s * 1_000, partial(self._end, executor, False), ("end", executor))
 
     def _follow(self) -> None:
-        """Start what is missing, and call off what has not come and is not wanted any more."""
+        """Start missing executors, or cancel starting ones that are no longer wanted."""
         given_back = len(self.leaving) - len(self.noticed)
         counted = len(self.live) - given_back + len(self.starting)
         missing = min(self.target, self.spec.quota - given_back) - counted
@@ -199,7 +199,7 @@ class Cluster:
             self.clock.forget(("join", self.starting.pop()))
 
     def _become(self, count: int) -> None:
-        """Let executors come or go until so many take tasks, as it was recorded."""
+        """Add or remove executors until `count` accept tasks, as it was recorded."""
         self.target = count
         for executor in self.staying[count:]:
             self._end(executor, True)
@@ -226,7 +226,7 @@ class Cluster:
             self.clock.forget((what, executor))
         self.tell.gone(executor, lost)
         if self.target > self.usable + len(self.starting):
-            self._follow()  # one that left makes room in the quota
+            self._follow()  # the executor that left made room in the quota
 
     def _next(self) -> str:
         self._count += 1

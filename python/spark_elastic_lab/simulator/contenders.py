@@ -1,4 +1,4 @@
-"""Policies as they are typed: our own by their names, and rivals with parameters."""
+"""Policies as named on the command line: our own by name, and rivals with parameters."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "reactive": REACTIVE,
     **{name: {**ADAPTIVE, POLICY.full_name: name} for name in NAMES},
 }
-"""Our own policies, with the settings that turn them on; `as-set` is what the scenario's settings say.
+"""Our own policies, with the settings that turn them on; `as-set` uses the scenario's own settings.
 
-A chain of them can be typed as in ``spark.elastic.policy``.
+A chain of them can be named as in ``spark.elastic.policy``.
 """
 
 _WARM_UP_S = 60.0
-"""What a rescale waits for after executors have come: stabilization, cooldown, the end of a micro-batch."""
+"""Time (s) from new executors to a rescale: stabilization, cooldown, the end of a micro-batch."""
 
 
 @frozen(kw_only=True)
 class Contender:
-    """A policy that takes part, with `settings` beside the scenario's; `rival` is None for one of our own.
+    """A policy to compare, with `settings` in addition to the scenario's; `rival` is None for our own.
 
-    `initial` executors are there at the begin, None: as many as the scenario says.
+    The run starts with `initial` executors, or with the scenario's number if that is None.
     """
 
     name: str
@@ -63,9 +63,9 @@ def _fixed(scenario: Scenario, demand: Demand, executors: float | None = None) -
 
 
 def _keda(scenario: Scenario, demand: Demand, threshold: float | None = None, **given: Any) -> Rival:
-    """Where no threshold is given it is one that somebody would choose who knows the queries.
+    """Create KEDA; the default threshold is one that a user who knows the queries would choose.
 
-    It is what an executor does in half the objective.
+    It is the number of rows that an executor processes in half the objective.
     """
     if threshold is None:
         cores = scenario.cluster.cores
@@ -98,21 +98,21 @@ RIVALS: Mapping[str, tuple[type[Any], Callable[..., Rival]]] = {
     "fixed": (Fixed, _fixed),
     "oracle": (Oracle, _oracle),
 }
-"""Every rival by its name: its class, whose numbers are its parameters, and what makes one for a scenario."""
+"""Every rival by its name: its class, whose numeric fields are its parameters, and its factory."""
 
 _NOT_TYPED = {"demand", "ahead_s", "begun"}
 
 
 def parameters(name: str) -> Mapping[str, float | None]:
-    """Return the parameters that a rival can be typed with, and their defaults, None: by the scenario."""
+    """Return a rival's parameters and their defaults, None if the scenario determines them."""
     fields = [one for one in attrs.fields(RIVALS[name][0]) if one.init and one.name not in _NOT_TYPED]
     return {one.name: None if one.default is attrs.NOTHING else float(one.default) for one in fields}
 
 
 def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
-    """Return the policy that a text names: one or a chain of our own and custom ones, or a rival.
+    """Return the policy that a text names: one or a chain of our own and custom policies, or a rival.
 
-    After a rival's name and a colon there may be ``parameter=number``, with commas between. Raises
+    A rival's name may be followed by a colon and ``parameter=number`` pairs, separated by commas. Raises
     ValueError, which says what was found and what is allowed.
     """
     name, _, typed = text.partition(":")
@@ -142,14 +142,14 @@ def contender(text: str, scenario: Scenario, demand: Demand) -> Contender:
 
 
 def _objective(scenario: Scenario) -> Mapping[str, str]:
-    """Return what `autoscale` is to aim at: the objective, unless the settings say something else."""
+    """Return the objective as a setting for `autoscale`, unless the scenario's settings already have one."""
     if any(called(name.removeprefix(PREFIX)) is MAX_LAG_MS for name in scenario.settings):
         return {}
     return {MAX_LAG_MS.full_name: f"{round(scenario.max_lag_s * 1_000)}ms"}
 
 
 def _own(text: str) -> Mapping[str, str] | None:
-    """Return the settings of a policy or a chain that an application can have, None if it is none."""
+    """Return the settings of a policy or chain that an application can use, or None if it is neither."""
     if text in OWN:
         return OWN[text]
     of_rival = "=" in text or text.partition(":")[0] in RIVALS
@@ -158,7 +158,7 @@ def _own(text: str) -> Mapping[str, str] | None:
     try:
         chain = POLICY.kind.parse(text)
         if RIVALS.keys() & set(chain):
-            raise ValueError(text)  # a rival scales from outside, and has nobody before it
+            raise ValueError(text)  # a rival scales from outside and cannot be in a chain
         return {**ADAPTIVE, POLICY.full_name: POLICY.format(chain)}
     except ValueError:
         raise ValueError(f"'{text}' is no chain of policies, allowed is {POLICY.kind.allowed}") from None

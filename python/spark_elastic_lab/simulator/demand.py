@@ -1,8 +1,8 @@
-"""The fewest executors with which the objective could be met, had one known the load: the metrics' measure.
+"""The fewest executors that could meet the objective if the load were known: the reference for the metrics.
 
-In one step of time each query has to do, within its trigger interval, what comes in during one. It needs as
-many slots as that takes it alone, and all together as many as their work takes, since those that wait for
-their trigger leave their slots to others.
+In each time step, every query must process within one trigger interval what arrives during one. Alone, a
+query needs the slots that this takes. Together, queries need the slots that their total work takes, since a
+query that waits for its trigger leaves its slots to others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spark_elastic_lab.simulator.query import QuerySpec
 from spark_elastic_lab.simulator.scenario import Scenario
 
 STEP_S = 30
-"""A step of time (s): what is shorter is for the backlog to take."""
+"""Length of a time step (s); the backlog absorbs shorter peaks."""
 
 _MOST_SLOTS = 1_024
 _NEARLY = 1.05
@@ -26,14 +26,14 @@ _HEADROOM = 1.1
 
 @frozen
 class Demand:
-    """The fewest executors and slots for each step of `step_s` seconds from the begin on."""
+    """The fewest executors and slots for each step of `step_s` seconds from the start."""
 
     executors: tuple[int, ...]
     slots: tuple[int, ...]
     step_s: int = STEP_S
 
     def most(self, begin_ms: float, end_ms: float) -> int:
-        """Return the most executors that are needed between two moments; after the end it stays."""
+        """Return the most executors needed between two moments; after the end, the last step counts."""
         last = len(self.executors) - 1
         first = min(last, max(0, int(begin_ms / 1_000 / self.step_s)))
         until = min(last, max(0, int(end_ms / 1_000 / self.step_s)))
@@ -41,7 +41,7 @@ class Demand:
 
 
 def demand(scenario: Scenario, loads: Mapping[str, Load]) -> Demand:
-    """Compute the demand of a scenario, at most its quota."""
+    """Compute the demand of a scenario, limited to its quota."""
     shapes = [partial(_needs, query, scenario.max_lag_s) for query in scenario.queries]
     curves = [loads[query.name] for query in scenario.queries]
     known: list[dict[int, tuple[int, float]]] = [{} for _ in shapes]
@@ -61,10 +61,10 @@ def demand(scenario: Scenario, loads: Mapping[str, Load]) -> Demand:
 
 
 def deadline_ms(query: QuerySpec, max_lag_s: float) -> float:
-    """Return how long a micro-batch may usually take (ms): its interval, or what the objective leaves.
+    """Return the time (ms) that a micro-batch may usually take: its interval, or the rest of the objective.
 
-    One that is slower by two standard deviations is still in time, and there is room to make good what a
-    pause has left behind.
+    The result leaves headroom: a batch that is slower by two standard deviations is still in time, and the
+    backlog after a pause can be processed.
     """
     slow = max(_HEADROOM, 1 + 2 * query.cost.jitter)
     if query.trigger_s == 0:
@@ -76,10 +76,10 @@ def deadline_ms(query: QuerySpec, max_lag_s: float) -> float:
 def fewest_slots(query: QuerySpec, rate: float, max_lag_s: float) -> int:
     """Return the fewest slots with which a query alone keeps up with a rate (rows/s).
 
-    Where no number of slots would do, it is the one from which on more do not help.
+    If no number of slots suffices, return the number beyond which more slots do not help.
     """
     rows, deadline = _rows(query, rate, max_lag_s), deadline_ms(query, max_lag_s)
-    # What more slots shorten no further, such as one hot partition, is not waited for.
+    # The target is never below what more slots cannot shorten, such as one hot partition.
     best = query.batch_ms(rows, _MOST_SLOTS, _MOST_SLOTS)
     best = min(best, query.batch_ms(rows, query.source.partitions, _MOST_SLOTS))
     enough = deadline if best <= deadline else best * _NEARLY
@@ -94,7 +94,7 @@ def fewest_slots(query: QuerySpec, rate: float, max_lag_s: float) -> int:
 
 
 def _needs(query: QuerySpec, max_lag_s: float, rate: int) -> tuple[int, float]:
-    """Return the slots that a query needs alone, and how many its tasks keep busy."""
+    """Return the slots that a query needs alone, and the slots that its tasks keep busy."""
     alone = fewest_slots(query, rate, max_lag_s)
     rows, cost = _rows(query, rate, max_lag_s), query.cost
     tasks = query.source.partitions + (alone if cost.has_shuffle else 0)

@@ -1,7 +1,7 @@
-"""A simulated driver: it does with the scheduler's orders what the shim does, and tells what happens.
+"""A simulated driver: it carries out the scheduler's orders as the shim does, and reports what happens.
 
-An event goes to the scheduler when what led to it is over, and its orders are carried out before anything
-else happens. What the shim answers to an order, and when, is in ``ARCHITECTURE.md``.
+An event reaches the scheduler once its cause is complete, and the resulting orders are carried out before
+anything else happens. ``ARCHITECTURE.md`` lists the shim's answers to orders and their timing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.sharing import SharedSlots
 from spark_elastic_lab.simulator.source import Source
 
-# Custom policies in a simulation: asked on the spot, so that the same scenario gives the same run.
+# Custom policies in a simulation: asked synchronously, so that the same scenario gives the same run.
 
 
 class CustomPolicies:
-    """The custom policies that settings name, each made once. Raises Unusable for one that cannot be had."""
+    """The custom policies that settings name, each created once. Raises Unusable if one cannot be created."""
 
     def __init__(self, settings: Settings) -> None:
         self._policies: Mapping[str, Policy] = {
@@ -45,7 +45,7 @@ class CustomPolicies:
         }
 
     def answer(self, question: AskPolicy) -> dict[str, Any]:
-        """Return what a `PolicyAnswered` says about a question, without its id and its time."""
+        """Return the fields of a `PolicyAnswered` for a question, without its id and time."""
         assert question.view is not None
         answered = {"policy": question.policy, "asked": question.id}
         try:
@@ -56,7 +56,7 @@ class CustomPolicies:
 
 
 EPOCH_MS = 1_767_571_200_000
-"""When every simulation begins: Monday, 5 January 2026, 00:00 UTC."""
+"""The start (epoch ms) of every simulation: Monday, 5 January 2026, 00:00 UTC."""
 
 _START_MS = 200
 _STAMP = ("id", "at")
@@ -64,9 +64,9 @@ _STAMP = ("id", "at")
 
 @define(init=False)
 class Driver:
-    """An application with its queries and executors, and the scheduler that it asks.
+    """An application with its queries and executors, and its scheduler.
 
-    `listeners` are told of each event after the scheduler.
+    `listeners` get each event after the scheduler.
     """
 
     scenario: Scenario
@@ -114,7 +114,7 @@ class Driver:
         )
 
     def run(self) -> None:
-        """Run the simulation from its begin to its end."""
+        """Run the simulation from its start to its end."""
         executors = [self._info(executor) for executor in self.cluster.live]
         self.tell(
             ev.Snapshot,
@@ -145,14 +145,14 @@ class Driver:
             query.notes.commits.append(Commit(end, since, since, rows, rows))
 
     def tell(self, kind: type[ev.Event], **fields: Any) -> None:
-        """Let something have happened now."""
+        """Queue an event that happens now."""
         self._count += 1
         if "started" in fields:
             fields["started"] += EPOCH_MS
         self._events.append(kind(id=f"s{self._count}", at=EPOCH_MS + self.clock.now, **fields))
 
     def _settle(self) -> None:
-        """Let the scheduler hear what has happened, do what it orders, and see what is through next."""
+        """Pass queued events to the scheduler, carry out its orders, and schedule the next completion."""
         while self._events:
             event = self._events.popleft()
             for action in self.scheduler.handle(event):

@@ -1,4 +1,4 @@
-"""What a journal tells of a run: executors, queries, their micro-batches and rescales."""
+"""The contents of a run's journal: executors, queries, their micro-batches and rescales."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
 from spark_elastic_lab.simulator.record import QueryNotes, Rescaled, Steps
 
-# What a run was like beside its load: what a simulation as set repeats, so that it goes as it went.
-# Policies other than the one that was set begin at once, on another cluster and by chance instead.
+# The properties of a run other than its load. A simulation with the policy as set repeats them, to reproduce
+# the run. With any other policy, queries start at once, on another cluster, and with random jitter.
 
 
 Said = ev.PolicyFileChanged | ev.RequirementsRequested | ev.RequirementsDropped
-"""What people say of bounds while queries run."""
+"""The changes of bounds that users make while queries run."""
 
 
 @frozen(kw_only=True)
 class AsRecorded:
-    """What was so in a run, and who said what of bounds at which moment (ms since the begin).
+    """The properties of a run, and its changes of bounds, each with its moment (ms since the start).
 
-    `spark` are Spark's own settings, `queries` are by the names that they have in the scenario.
+    `spark` holds Spark's own settings; `queries` uses the names in the scenario.
     """
 
     said: tuple[tuple[int, Said], ...] = ()
@@ -39,11 +39,11 @@ class AsRecorded:
 
 @frozen(kw_only=True)
 class RecordedQuery:
-    """What one query was like, and its life: from when it was submitted to its end, None: it had none.
+    """The properties of one query and its life, from its submission to its end, None if it has not ended.
 
-    From the order to start it took `start_ms` until it ran, None: not known. All moments are ms since the
-    begin. `pace` is by how much its micro-batches were slower than their cost says, by when they began, the
-    first one first. Its triggers are due `ahead_ms` before whole intervals.
+    From the order to start, it took `start_ms` until it ran, None if unknown. All moments are ms since the
+    start. `pace` holds the start of each micro-batch and the ratio of its duration to its cost, in order. Its
+    triggers fire `ahead_ms` before whole intervals.
     """
 
     facts: ev.QueryFacts
@@ -54,7 +54,7 @@ class RecordedQuery:
     pace: tuple[tuple[int, float], ...] = ()
 
     def factor(self, now: int) -> float:
-        """Return by how much a micro-batch is slower that begins now: as the one that began next to that."""
+        """Return the ratio for a micro-batch that starts now, from the recorded one that started nearest."""
         place = bisect_right(self.pace, now, key=lambda one: one[0])
         near = self.pace[max(0, place - 1) : place + 1]
         return min(near, key=lambda one: abs(one[0] - now))[1] if near else 1.0
@@ -62,11 +62,11 @@ class RecordedQuery:
 
 @define
 class HeardQuery:
-    """What was heard of one query: its micro-batches, its rescales, what these took (ms).
+    """The journal's record of one query: its micro-batches, its rescales and their pauses (ms).
 
-    It `begins` when it is submitted for the first time and `ends` when it has ended for good, None: it has
-    not (ms since the begin). Its first start took `start_ms` from the order on. Whether it `shuffles` tells
-    where its work is done: after a shuffle, or where its source is read.
+    It `begins` with its first submission and `ends` when it has ended permanently, None if it has not (ms
+    since the start). Its first start took `start_ms` from the order. With `shuffles`, its work is done after
+    a shuffle, otherwise where its source is read.
     """
 
     facts: ev.QueryFacts
@@ -82,20 +82,20 @@ class HeardQuery:
 
     @property
     def name(self) -> str:
-        """Its name, or its id without one."""
+        """Its name, or its id if it has none."""
         return self.facts.name or self.facts.query
 
 
 @define
 class Heard:
-    """What was heard of an application, from `begin` to `end` (epoch ms); steps are ms since the begin.
+    """The journal's record of an application, from `begin` to `end` (epoch ms); steps are ms since the start.
 
-    `cores` counts the executors that had so many, `initial` those that were there at the begin, `startups_ms`
-    are the times from a request to each executor that came of it; executors were `lost` at these ms since the
-    begin. From `scaled` on (ms since the begin) the application has asked for executors or given some back.
-    `settings` are those of the last run, `spark` those of Spark itself, `said` what policy file and requests
-    have said of bounds, and when. Where nobody asks for executors, `initial` are those that were there when
-    the first micro-batch began.
+    `cores` counts executors by their number of cores, `initial` those at the start. `startups_ms` are the
+    times from a request to each resulting executor; executors were `lost` at these ms since the start.
+    `scaled` is the first time (ms since the start) that the application requested or released executors.
+    `settings` are those of the last run, `spark` those of Spark itself. `said` are the changes of bounds from
+    the policy file and from requests, with their times. If no executors are requested, `initial` counts those
+    present when the first micro-batch started.
     """
 
     queries: dict[str, HeardQuery] = field(factory=dict)
@@ -113,19 +113,19 @@ class Heard:
     spark: dict[str, str] = field(factory=dict)
     said: list[tuple[int, Said]] = field(factory=list)
     _executors: dict[str, int] = field(factory=dict)
-    # Those that are decommissioned take no more tasks.
+    # Decommissioned executors accept no more tasks.
     _leaving: set[str] = field(factory=set)
     _rescales: dict[str, ac.Rescale] = field(factory=dict)
-    # When starts were ordered that are not over (ms since the begin).
+    # The times of ordered starts that are not complete (ms since the start).
     _starts: dict[str, int] = field(factory=dict)
-    # When the executors that take tasks became others (epoch ms).
+    # The time at which the executors that accept tasks last changed (epoch ms).
     _changed: int = 0
     _given_back: set[str] = field(factory=set)
     _asked: int | None = None
     _begun: bool = False
 
     def entry(self, entry: Entry) -> None:
-        """Take in one entry of the journal."""
+        """Process one entry of the journal."""
         match entry:
             case Header(settings=settings):
                 self.settings = dict(settings)
@@ -137,12 +137,12 @@ class Heard:
 
     @property
     def now(self) -> int:
-        """The time since the begin (ms)."""
+        """The time since the start (ms)."""
         return self.end - self.begin
 
     @property
     def _staying(self) -> list[int]:
-        """The cores of the executors that take tasks."""
+        """The cores of the executors that accept tasks."""
         return [cores for executor, cores in self._executors.items() if executor not in self._leaving]
 
     def _event(self, event: ev.Event) -> None:

@@ -1,4 +1,4 @@
-"""A load: the rows that have come in up to any moment."""
+"""A load: the rows that have arrived by any moment."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def _checked(rates: Iterable[float]) -> tuple[float, ...]:
 
 @frozen
 class Load:
-    """So many rows per second come in: `rates` has one for each second, from second 0 on.
+    """A load in rows per second: `rates` has one rate for each second, from second 0.
 
-    After the last second nothing comes. Raises ValueError for no rates, or one that is negative or no number.
+    After the last second nothing arrives. Raises ValueError if there is no rate, or one is negative or not a
+    finite number.
     """
 
     rates: tuple[float, ...] = field(converter=_checked, repr=False)
-    # How many rows have come by the begin of each second; derived.
+    # The number of rows that have arrived by the start of each second; derived.
     _until: tuple[float, ...] = field(init=False, repr=False, eq=False)
 
     @_until.default
@@ -42,7 +43,7 @@ class Load:
 
     @property
     def total(self) -> float:
-        """All rows that come."""
+        """The total number of rows."""
         return self._until[-1]
 
     def rate(self, second: float) -> float:
@@ -50,7 +51,7 @@ class Load:
         return self.rates[int(second)] if 0 <= second < len(self.rates) else 0.0
 
     def arrived(self, second: float) -> float:
-        """Return how many rows have come by a moment (s), with fractions of a row."""
+        """Return the rows that have arrived by a moment (s), with fractions of a row."""
         if second <= 0:
             return 0.0
         whole = int(second)
@@ -59,11 +60,11 @@ class Load:
         return self._until[whole] + (second - whole) * self.rates[whole]
 
     def mean(self, begin: float, end: float) -> float:
-        """Return the mean rate (rows/s) between two moments (s), the first before the second."""
+        """Return the mean rate (rows/s) between two moments (s); `begin` is before `end`."""
         return (self.arrived(end) - self.arrived(begin)) / (end - begin)
 
     def when(self, rows: float) -> float:
-        """Return the moment (s) by which so many rows have come, infinity if they never do."""
+        """Return the moment (s) when `rows` rows have arrived, or infinity if they never do."""
         if rows <= 0:
             return 0.0
         second = bisect_left(self._until, rows) - 1
@@ -72,10 +73,10 @@ class Load:
         return second + (rows - self._until[second]) / self.rates[second]
 
 
-# The shapes of loads by name, each a function of the length in seconds, of chance, and of its parameters.
-# The formulas of `cosine`, `random-walk`, `increase`, `decrease` and `convergence`, with their values, are
-# those of published comparisons of autoscalers for streams (delftdata/espa-autoscaling), in which a run takes
-# 140 minutes. Where a formula goes by the minute, its rate holds for that minute. Rates are rows/s, times are
+# The shapes of loads by name, each a function of its length in seconds, a random generator and parameters.
+# The formulas of `cosine`, `random-walk`, `increase`, `decrease` and `convergence`, with their values, come
+# from published comparisons of autoscalers for streams (delftdata/espa-autoscaling), in which a run takes
+# 140 minutes. If a formula works in minutes, its rate holds for that minute. Rates are rows/s, times are
 # minutes unless a name says otherwise; no rate is below 0.
 
 
@@ -87,7 +88,7 @@ Shape = Callable[..., Rates]
 
 
 def constant(seconds: int, chance: Random, *, rate: float = 1_000) -> Rates:
-    """Stay the same."""
+    """Keep the same rate."""
     return [rate] * seconds
 
 
@@ -96,7 +97,7 @@ def cosine(
     mean: float = 150_000, amplitude: float = 100_000, period: float = 60, noise: float = 10_000,
     spikes: float = 0,
 ) -> Rates:  # fmt: skip
-    """Follow a cosine; with probability `spikes` a minute the next 1 to 3 lie far off it."""
+    """Follow a cosine; with probability `spikes` a minute, the next 1 to 3 minutes lie far off it."""
     spike, left = 0.0, 0
     rates = []
     for minute in range(_minutes(seconds)):
@@ -110,22 +111,22 @@ def cosine(
 
 
 def random_walk(seconds: int, chance: Random, *, start: float = 150_000, step: float = 10_000) -> Rates:
-    """Go each minute up or down by at most `step`."""
+    """Change each minute by at most `step`, up or down."""
     return _walk(seconds, chance, start, step, step)
 
 
 def increase(seconds: int, chance: Random, *, start: float = 2_000, most: float = 240_000) -> Rates:
-    """Rise more than fall: by -`most`/30 to `most`/22 a minute."""
+    """Rise more than fall: change by -`most`/30 to `most`/22 a minute."""
     return _walk(seconds, chance, start, most / 30, most / 22)
 
 
 def decrease(seconds: int, chance: Random, *, end: float = 2_000, most: float = 240_000) -> Rates:
-    """Fall more than rise, from `most` + `end`: by -`most`/21 to `most`/28 a minute."""
+    """Fall more than rise, from `most` + `end`: change by -`most`/21 to `most`/28 a minute."""
     return _walk(seconds, chance, most + end, most / 21, most / 28)
 
 
 def convergence(seconds: int, chance: Random, *, step: float = 1_000_000, noise: float = 100_000) -> Rates:
-    """Have levels: 0, one step, two steps and one step again, for 1/7, 2/7, 2/7 and 2/7 of the run."""
+    """Step through levels: 0, one step, two steps and one step, for 1/7, 2/7, 2/7 and 2/7 of the run."""
     levels = (0, 1, 1, 2, 2, 1, 1)
     minutes = _minutes(seconds)
     rates = []
@@ -136,14 +137,14 @@ def convergence(seconds: int, chance: Random, *, step: float = 1_000_000, noise:
 
 
 def ramp(seconds: int, chance: Random, *, start: float = 1_000, slope: float = 100) -> Rates:
-    """Begin at `start` and add `slope` more each minute (or less)."""
+    """Start at `start` and change by `slope` each minute."""
     return [max(0.0, start + slope * second / MINUTE) for second in range(seconds)]
 
 
 def step(
     seconds: int, chance: Random, *, before: float = 1_000, after: float = 4_000, at: float = 30
 ) -> Rates:
-    """Have one rate before a moment, another one from then on."""
+    """Switch from one rate to another at a moment."""
     return [before if second < at * MINUTE else after for second in range(seconds)]
 
 
@@ -151,7 +152,7 @@ def square(
     seconds: int, chance: Random, *,
     low: float = 0, high: float = 4_000, period: float = 20, share: float = 0.5,
 ) -> Rates:  # fmt: skip
-    """Have `high` for a `share` of each period, then `low`."""
+    """Alternate: `high` for a `share` of each period, then `low`."""
     length = period * MINUTE
     return [high if second % length < share * length else low for second in range(seconds)]
 
@@ -160,7 +161,7 @@ def spikes(
     seconds: int, chance: Random, *,
     base: float = 1_000, height: float = 8_000, every: float = 60, length: float = 3,
 ) -> Rates:  # fmt: skip
-    """Have `base`, and `height` more for `length` at the end of each `every`."""
+    """Stay at `base`, with `height` more for `length` at the end of each `every`."""
     quiet = (every - length) * MINUTE
     return [base + (height if second % (every * MINUTE) >= quiet else 0) for second in range(seconds)]
 
@@ -170,7 +171,7 @@ def two_peaks(
     base: float = 1_000, first: float = 6_000, second: float = 4_000,
     first_at: float = 9, second_at: float = 19, width: float = 1.5, noise: float = 0,
 ) -> Rates:  # fmt: skip
-    """Have two peaks a day, `first` and `second` above `base`, at hours of the day, `width` hours wide."""
+    """Peak twice a day, `first` and `second` above `base`, at hours of the day, `width` hours wide."""
     rates = []
     for now in range(seconds):
         hour = now % DAY / 3_600
@@ -184,7 +185,7 @@ def sines(
     mean: float = 4_000, amplitude1: float = 2_000, period1: float = 1_440, phase1: float = 0,
     amplitude2: float = 1_000, period2: float = 60, phase2: float = 0, noise: float = 0,
 ) -> Rates:  # fmt: skip
-    """Add up two sines, with phases in radians, and noise for each second."""
+    """Add two sines, with phases in radians, and noise for each second."""
     rates = []
     for now in range(seconds):
         wave = amplitude1 * math.sin(2 * math.pi * now / (period1 * MINUTE) + phase1)
@@ -198,7 +199,7 @@ def seasonal(
     base: float = 2_000, amplitude: float = 1_000, period: float = 1_440, growth: float = 0.5,
     burst: float = 4_000, every: float = 180, length: float = 5, noise: float = 100,
 ) -> Rates:  # fmt: skip
-    """Grow by a share of itself each day with a season, bursts that rise and fall, and noise."""
+    """Combine a season, linear growth by the share `growth` a day, bursts that rise and fall, and noise."""
     rates = []
     for now in range(seconds):
         season = base + amplitude * math.sin(2 * math.pi * now / (period * MINUTE))
@@ -213,10 +214,10 @@ def web(
     seconds: int, chance: Random, *,
     mean: float = 2_000, day: float = 0.6, sigma: float = 0.4, memory: float = 0.9,
 ) -> Rates:  # fmt: skip
-    """Do as web servers see it: a day with its low before dawn, and bursts of minutes.
+    """Follow web traffic: a daily cycle with its low before dawn, and bursts that last minutes.
 
-    Their size is log-normal: its logarithm has the deviation `sigma`, and keeps a share `memory` of itself
-    from minute to minute.
+    The size of bursts is log-normal: its logarithm has the deviation `sigma` and keeps the share `memory`
+    of its value from minute to minute.
     """
     rates, burst = [], 0.0
     for minute in range(_minutes(seconds)):
@@ -231,7 +232,7 @@ def outage(
     seconds: int, chance: Random, *,
     rate: float = 2_000, at: float = 60, length: float = 20, release: float = 5,
 ) -> Rates:  # fmt: skip
-    """Give nothing for `length`; what was held back comes with the rest, within `release` after that."""
+    """Stop for `length`; within `release` after that, the rows held back arrive on top of the usual ones."""
     begin, end, drained = at * MINUTE, (at + length) * MINUTE, (at + length + release) * MINUTE
     held = rate * length / release
     return [
@@ -250,7 +251,7 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def parameters(shape: Shape) -> Mapping[str, float]:
-    """Return the parameters of a shape with what they are where nothing is said."""
+    """Return the parameters of a shape and their defaults."""
     named = inspect.signature(shape).parameters.values()
     return {one.name: float(one.default) for one in named if one.kind is inspect.Parameter.KEYWORD_ONLY}
 
@@ -279,7 +280,7 @@ def _bell(hour: float, peak: float, width: float) -> float:
     return math.exp(-(away**2) / (2 * width**2))
 
 
-# Loads as they are typed: ``two-peaks:base=500,first=8000``, or a file of seconds and rates.
+# Loads as named on the command line: ``two-peaks:base=500,first=8000``, or a file of seconds and rates.
 
 
 _MODIFIERS = {"scale": 1.0, "poisson": 0.0}
@@ -287,12 +288,11 @@ _MANY = 500
 
 
 def load_of(text: str, seconds: int, seed: str) -> Load:
-    """Return the load of so many seconds that a text describes.
+    """Return the load that a text describes, for this number of seconds.
 
-    The text is the name of a shape, or a file that ends in ``.csv``, and after a colon ``name=number`` for
-    its parameters, with commas between them. `scale` multiplies all rates, and with `poisson` 1 the rows of
-    each second are by chance as many as in a Poisson process of that rate. The same text, length and `seed`
-    give the same load.
+    The text is the name of a shape or a file that ends in ``.csv``. A colon and ``name=number`` parameters
+    may follow, separated by commas. `scale` multiplies all rates. With `poisson` 1, the rows of each second
+    are drawn from a Poisson distribution with that rate. The same text, length and `seed` give the same load.
 
     Raises ValueError, which says what was found and what is allowed.
     """
@@ -321,8 +321,8 @@ def load_of(text: str, seconds: int, seed: str) -> Load:
 def read_csv(file: Path, seconds: int) -> list[float]:
     """Read lines of ``second,rows per second``, in order; each rate holds until the next line.
 
-    A first line whose first cell has no digit is a heading, and before the first second that is named nothing
-    comes. Raises ValueError for what is no such line, with its number.
+    A first line without a digit in its first cell is a header. Before the first second in the file, nothing
+    arrives. Raises ValueError for an invalid line, with its number.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
@@ -380,7 +380,7 @@ def _parameters(name: str, typed: str, known: dict[str, float]) -> dict[str, flo
 
 
 def _poisson(rate: float, chance: Random) -> float:
-    if rate > _MANY:  # near enough to a normal one
+    if rate > _MANY:  # close enough to a normal distribution
         return max(0.0, round(chance.gauss(rate, math.sqrt(rate))))
     rows, left = 0, math.exp(-rate)
     product = chance.random()

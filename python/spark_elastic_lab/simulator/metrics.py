@@ -1,4 +1,4 @@
-"""What a run comes to, in numbers."""
+"""The metrics of a run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from attrs import frozen
 from spark_elastic_lab.simulator.demand import Demand
 from spark_elastic_lab.simulator.record import Commit, Notes, Steps
 
-# How far a query was behind its source, and for how long that was more than the objective.
-# The lag of a query is how long its oldest row waits that is not through yet. Between two commits it only
-# grows, so all of it follows from what was noted at each commit.
+# How far a query was behind its source, and for how long its lag exceeded the objective.
+# A query's lag is the waiting time of its oldest unprocessed row. It only grows between two commits, so the
+# records of the commits determine all of it.
 
 
 Interval = tuple[float, float]
-"""From a moment to a moment, ms."""
+"""The start and end of a time span, ms."""
 
 
 @frozen(kw_only=True)
 class Lag:
-    """What the lag of one query was: the largest (s, rows), and when it was more than the objective."""
+    """The lag of one query: its maximum (s, rows), and the times when it exceeded the objective."""
 
     largest_s: float
     largest_rows: int
@@ -30,9 +30,9 @@ class Lag:
 
 
 def lag(commits: Iterable[Commit], first_row: float, most_s: float) -> Lag:
-    """Look at the commits of a query, with how it stands at the end as the last one.
+    """Compute the lag from a query's commits; the last one is its state at the end.
 
-    Its first row comes at `first_row` (ms); `most_s` is the objective (s).
+    Its first row arrives at `first_row` (ms); `most_s` is the objective (s).
     """
     since, begin, largest_s, largest_rows = first_row, 0.0, 0.0, 0
     outside: list[Interval] = []
@@ -48,7 +48,7 @@ def lag(commits: Iterable[Commit], first_row: float, most_s: float) -> Lag:
 
 
 def joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Make one of intervals that touch or overlap, in order."""
+    """Merge intervals that touch or overlap, in order."""
     begin = end = -math.inf
     for since, until in sorted(intervals):
         if since > end:
@@ -60,18 +60,18 @@ def joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield begin, end
 
 
-# SPEC's measures of elasticity: how well what there is follows what is needed.
+# SPEC's measures of elasticity: how closely the supply follows the demand.
 # Source: Herbst, Krebs and others, *Ready for Rain? A View from SPEC Research on the Future of Cloud
 # Metrics*, SPEC-RG-2016-01.
 
 
 @frozen(kw_only=True)
 class Elasticity:
-    """All are percentages, and best at 0.
+    """The elasticity of a run; all values are percentages, and 0 is best.
 
-    Accuracy is by how much, of what is needed, there was too little (`under`) or too much (`over`); time
-    share is for how long. `instability` is the share of the steps in which what there is was not moving as
-    what is needed.
+    The accuracy is the share of the demand that was missing (`under`) or in surplus (`over`); the time share
+    is the share of time for which it was. `instability` is the share of steps in which the supply did not
+    move in the same direction as the demand.
     """
 
     under: float
@@ -82,9 +82,9 @@ class Elasticity:
 
 
 def elasticity(demand: Sequence[float], supply: Sequence[float]) -> Elasticity:
-    """Compare what is needed, more than 0, with what there is, in steps of the same length.
+    """Compare the demand, which is more than 0, with the supply, in steps of equal length.
 
-    Raises ValueError for no steps, or not as many of both.
+    Raises ValueError if there are no steps, or not equally many of both.
     """
     if not demand or len(demand) != len(supply):
         raise ValueError(f"{len(demand)} steps of demand and {len(supply)} of supply: give as many of both")
@@ -106,18 +106,19 @@ def _sign(number: float) -> int:
 
 
 HORIZON_MS = 600_000
-"""Up, down and up again within this time is an oscillation, unless what is needed goes so, too."""
+"""Time (ms) within which up, down and up is an oscillation, unless the demand moves the same way."""
 
 
 @frozen(kw_only=True)
 class RunMetrics:
     """The metrics of one run.
 
-    `executor_hours` are paid for, from the request of an executor until it is gone. Outside of the objective
-    is every moment (percent) in which the lag of any query was more than that; `drain_s` is the longest
-    stretch of it (s). `rescales` moved state, with pauses of `paused_s` in all; `steps` is how
-    often another number of executors was asked for, `oscillations` how often in vain. `batch_jobs` are those
-    that were over by the end; they took `batch_mean_s` in the mean and `batch_most_s` at most (s).
+    `executor_hours` are the hours paid for, from the request of an executor until it is gone.
+    `outside_percent` is the share of time in which the lag of any query exceeded the objective; `drain_s` is
+    the longest such stretch (s). `rescales` counts the moves of state, with pauses of `paused_s` (s) in
+    total. `steps` counts the changes of the number of requested executors, `oscillations` those made in vain.
+    `batch_jobs` counts the jobs that had ended by the end; they took `batch_mean_s` on average and at most
+    `batch_most_s` (s).
     """
 
     executor_hours: float
@@ -138,7 +139,7 @@ class RunMetrics:
 
 
 def run_metrics(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: int) -> RunMetrics:
-    """Compute the metrics of a run of so many ms."""
+    """Compute the metrics of a run that lasts `end_ms` (ms)."""
     rescales = [rescaled for query in notes.queries.values() for rescaled in query.moves]
     outside = list(joined(interval for lag in lags.values() for interval in lag.outside))
     jobs = [(one.over - one.came) / 1_000 for one in notes.batch]
@@ -163,15 +164,15 @@ def run_metrics(notes: Notes, lags: Mapping[str, Lag], demand: Demand, end_ms: i
 
 
 def oscillations(wanted: Steps, demand: Demand) -> int:
-    """Count how often executors were asked for, given back and asked for again within the horizon.
+    """Count how often executors were requested, released and requested again within the horizon.
 
-    Where what is needed falls and rises in that time as well, it is none.
+    It does not count if the demand falls and rises within that time as well.
     """
     changes = [
         (at, after > before)
         for at, (before, after) in zip(wanted.times[1:], pairwise(wanted.values), strict=True)
     ]
-    # Of steps in the same direction: the last one up, the first one down, the first one up again.
+    # From each run of steps in one direction: the last one up, the first one down, the first one up again.
     runs = [(up, [at for at, _ in same]) for up, same in groupby(changes, key=lambda change: change[1])]
     count = 0
     for (up, first), (_, _), (_, again) in zip(runs, runs[1:], runs[2:], strict=False):
@@ -181,7 +182,7 @@ def oscillations(wanted: Steps, demand: Demand) -> int:
 
 
 def _dips(demand: Demand, begin_ms: int, end_ms: int) -> bool:
-    """Say whether what is needed falls and rises between two moments."""
+    """Return whether the demand falls and then rises between two moments."""
     step, fell = demand.step_s * 1_000, False
     for before, after in pairwise(demand.executors[max(0, begin_ms // step - 1) : end_ms // step + 2]):
         if fell and after > before:

@@ -1,4 +1,4 @@
-"""Who scales from outside: shows a rival what there is, and does what it wants."""
+"""Scaling from outside: shows a rival the current state and applies its decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT_MS = 1_200_000
 
 @define
 class Outside:
-    """A rival beside a simulated driver."""
+    """A rival next to a simulated driver."""
 
     rival: Rival
     driver: Driver
@@ -29,12 +29,12 @@ class Outside:
     _since: dict[str, int] = field(factory=dict)
 
     def begin(self) -> None:
-        """Look from now on, at each interval."""
+        """Start looking, once every interval."""
         self.driver.listeners.append(self._heard)
         self.driver.clock.at(0, self._look)
 
     def _heard(self, event: ev.Event) -> None:
-        """Take in what has happened."""
+        """Process an event."""
         match event:
             case ev.ExecutorAdded(executor=executor, at=at):
                 self._since[executor] = at
@@ -45,7 +45,7 @@ class Outside:
                     samples.popleft()
 
     def view(self) -> TaskView:
-        """Show what there is now."""
+        """Return the current state."""
         driver, cores = self.driver, self.driver.scenario.cluster.cores
         there = driver.cluster.staying
         executors = tuple(
@@ -84,7 +84,7 @@ class Outside:
                 self.driver.tell(ev.RequirementsRequested, query=query, bounds=bounds, by="a rival")
 
     def _query(self, query: str) -> QueryMetrics:
-        """Show a query; what has not changed since the last look is what was shown then."""
+        """Return the metrics of a query; reuse those of the last look if nothing has changed."""
         samples = self._samples.get(query, ())
         shown = self.driver.queries[query]
         state = (samples[-1].at if samples else None, self.driver.scheduler.divisions, shown.phase)

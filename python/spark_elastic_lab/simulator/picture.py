@@ -1,4 +1,4 @@
-"""One picture of a run: what comes in, how far behind the queries are, executors, and rescales."""
+"""A picture of a run: the load, the lag of the queries, executors, and rescales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 @frozen
 class Series:
-    """A line: `points` are (s, value), which hold until the next one if it is `stepped`."""
+    """A line: `points` are (s, value) pairs; if it is `stepped`, a value holds until the next point."""
 
     name: str
     colour: str
@@ -35,7 +35,7 @@ class Series:
 
 @frozen
 class Panel:
-    """A part of the picture with an axis of its own; `marks` are moments (s)."""
+    """A part of the picture with its own axis; `marks` are moments (s)."""
 
     title: str
     series: Sequence[Series]
@@ -93,7 +93,7 @@ def _panels(result: Result, seconds: float) -> list[Panel]:
 
 
 def _lag_points(result: Result, name: str) -> list[Point]:
-    """Return how far a query was behind before and after each commit."""
+    """Return how far (s) a query was behind before and after each commit."""
     points: list[Point] = [(0.0, 0.0)]
     for commit in result.notes.queries[name].commits:
         now = commit.at / 1_000
@@ -107,7 +107,7 @@ def _sampled(value: Callable[[float], float], seconds: float) -> list[Point]:
 
 
 def _thinned(points: list[Point], seconds: float) -> list[Point]:
-    """Keep the highest point of each bit of the time: what stands out stays."""
+    """Keep the highest point of each time slice, so that peaks stay visible."""
     step = max(1e-9, seconds / _POINTS)
     highest: dict[int, Point] = {}
     for now, value in points:
@@ -170,7 +170,7 @@ def _line(series: Series, x: Callable[[float], float], y: Callable[[float], floa
 
 
 def _round_up(value: float) -> float:
-    """Return the end of an axis: 1, 2, 4, 5 or 10 times a power of ten."""
+    """Return the upper end of an axis: 1, 2, 4, 5 or 10 times a power of ten."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -178,7 +178,7 @@ def _round_up(value: float) -> float:
 
 
 def _ticks(seconds: float) -> list[float]:
-    """Return moments for the time axis, at most about a dozen."""
+    """Return the ticks of the time axis (s), at most about a dozen."""
     steps = (1, 5, 10, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
     step = next((step for step in steps if seconds / step <= 13), 7 * 86_400)
     return [float(now) for now in range(0, int(seconds) + 1, step)]

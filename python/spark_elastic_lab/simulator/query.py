@@ -22,20 +22,20 @@ from spark_elastic_lab.simulator.sharing import SharedSlots
 from spark_elastic_lab.simulator.source import Source, SourceSpec
 
 IDLE_MS = 10_000
-"""How often Spark says of a query that it has nothing to read (``noDataProgressEventInterval``)."""
+"""Interval (ms) at which Spark reports that a query has no data (``noDataProgressEventInterval``)."""
 
 Tell = Callable[..., None]
-"""Sends an event of a kind, with its fields; its id and its time are added."""
+"""Sends an event of a kind with its fields; id and time are added."""
 
 
 @frozen(kw_only=True)
 class QuerySpec:
-    """A query and what comes in for it.
+    """A query and its input.
 
-    `load` is its load, or a text that describes it (`loads/text.py`). `trigger_s` is its trigger interval
-    (s), 0: as fast as it can. It begins with `partitions` unless the policy says otherwise. Where it is
-    `stateful`, another count costs a pause of `move_s` (s), and `state_mb` is what its state store shows.
-    Raises ValueError for what cannot be.
+    `load` is its load, or a text for `load_of` in `load.py`. `trigger_s` is its trigger interval (s), 0 for
+    as fast as possible. It starts with `partitions` unless the policy decides otherwise. If it is `stateful`,
+    a change of the count costs a pause of `move_s` (s), and `state_mb` is the reported size of its state
+    store. Raises ValueError for invalid values.
     """
 
     name: str = field(validator=min_len(1))
@@ -55,7 +55,7 @@ class QuerySpec:
 
     @property
     def facts(self) -> ev.QueryFacts:
-        """What the shim says of it when it is submitted."""
+        """The facts that the shim reports when the query is submitted."""
         return ev.QueryFacts(
             query=self.name,
             name=self.name,
@@ -71,21 +71,22 @@ class QuerySpec:
         )
 
     def tasks(self, partitions: int) -> int:
-        """Count the slots that one micro-batch can use at most."""
+        """Return the maximum number of slots that one micro-batch can use."""
         return max(self.source.partitions, partitions if self.cost.has_shuffle else 1)
 
     def batch_ms(self, rows: int, partitions: int, slots: float, shared: bool = False) -> float:
-        """Estimate a micro-batch without chance, on slots that are its own or `shared`."""
+        """Estimate a micro-batch (ms) without jitter, on slots that are its own or `shared`."""
         source = self.source
         return self.cost.batch_ms(rows, source.partitions, source.largest, partitions, slots, shared)
 
 
 @define(kw_only=True)
 class SimulatedQuery:
-    """One run of a query; times are ms since the begin.
+    """One run of a query; times are ms since the start.
 
-    What was `recorded` of it, None: nothing, is so again; it has `left` when it ended as it did then. The
-    micro-batch that runs, number `batch`, was `planned` with so many partitions when it `began`.
+    It repeats its `recorded` properties, if there are any, and has `left` once it has ended as recorded.
+    The running micro-batch has the number `batch`, started at `began`, and was `planned` with that many
+    partitions.
     """
 
     spec: QuerySpec
@@ -103,7 +104,7 @@ class SimulatedQuery:
     batch: int = -1
     began: int = 0
     planned: int = 0
-    # When the micro-batch before the one that runs began; what the latter reads, and what it left.
+    # The start of the micro-batch before the running one; the rows that the running one reads, and leaves.
     _last: int | None = None
     _rows: int = 0
     _behind: int = 0
@@ -114,13 +115,13 @@ class SimulatedQuery:
 
     @property
     def facts(self) -> ev.QueryFacts:
-        """What the shim says of it when it is submitted."""
+        """The facts that the shim reports when the query is submitted."""
         known = self.recorded
         return self.spec.facts if known is None else evolve(known.facts, query=self.spec.name)
 
     @property
     def begins(self) -> int:
-        """When it is submitted."""
+        """The time of its submission."""
         return 0 if self.recorded is None else self.recorded.begins
 
     @property
@@ -129,7 +130,7 @@ class SimulatedQuery:
         return f"run-{self.spec.name}"
 
     def start(self, partitions: int | None) -> None:
-        """Begin, with other partitions than it had if that was ordered."""
+        """Start the query, with another number of partitions if one was ordered."""
         self.partitions = partitions or self.partitions
         self.notes.partitions.note(self.clock.now, self.partitions)
         self._say(ev.QueryStarted, partitions=self.partitions)
@@ -137,7 +138,7 @@ class SimulatedQuery:
         self._boundary()
 
     def rescale(self, order: Rescale) -> None:
-        """Take an order: in force at once without state, else at the next boundary."""
+        """Accept an order; it applies at once to a query without state, else at the next batch boundary."""
         if self.phase == "ended":
             self._failed(order, "the query has ended")
         elif not self.spec.stateful:
@@ -151,7 +152,7 @@ class SimulatedQuery:
                 self._boundary()
 
     def end(self, error: str | None) -> None:
-        """End for good."""
+        """End the query permanently."""
         if self.phase == "running":
             self.slots.end(self.spec.name, self.clock.now)
         self.phase = "ended"
@@ -160,7 +161,7 @@ class SimulatedQuery:
         self._say(ev.QueryTerminated, error=error)
 
     def leave(self) -> None:
-        """End as it was recorded: nobody waits for what it has not read."""
+        """End the query as recorded; its unread rows no longer count as waiting."""
         if self.phase != "ended":
             now, source = self.clock.now, self.source
             self.notes.commits.append(Commit(now, source.waits_since, math.inf, source.uncommitted(now), 0))
@@ -168,7 +169,7 @@ class SimulatedQuery:
             self.end(None)
 
     def committed(self) -> None:
-        """End the micro-batch that runs, and say so."""
+        """End the running micro-batch and report it."""
         now, source, spec = self.clock.now, self.source, self.spec
         took = now - self.began
         slots = self.slots.running[spec.name].slots
@@ -204,7 +205,7 @@ class SimulatedQuery:
         self._boundary()
 
     def _boundary(self) -> None:
-        """Stand between two micro-batches: move the state if that was ordered, and wait for the trigger."""
+        """Between two micro-batches, move the state if that was ordered, then wait for the trigger."""
         order, self.ordered = self.ordered, None
         self.phase = "waiting"
         if order is None:
@@ -230,9 +231,10 @@ class SimulatedQuery:
             self.notes.rescales.append(Rescaled(self.clock.now, before, partitions, pause))
 
     def _wait(self, *, found_nothing: bool = False) -> None:
-        """Begin the next micro-batch at its trigger; where nothing is there, at the first with a row.
+        """Schedule the next micro-batch at its trigger or, without data, at the first trigger with a row.
 
-        As in Spark, the trigger of the next one is the first after the begin of the last one, or has passed.
+        As in Spark, its trigger is the first one after the start of the last micro-batch. If that has passed,
+        the micro-batch starts now.
         """
         now, step = self.clock.now, max(1, self.spec.trigger_ms)
         ahead = 0 if self.recorded is None else self.recorded.ahead_ms
@@ -270,7 +272,7 @@ class SimulatedQuery:
         )
 
     def _factor(self) -> float:
-        """Return by how much the micro-batch that begins now is slower than its cost says."""
+        """Return the ratio of duration to cost for a micro-batch that starts now."""
         if self.recorded is not None:
             return self.recorded.factor(self.clock.now)
         jitter = self.spec.cost.jitter

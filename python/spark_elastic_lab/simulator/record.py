@@ -1,4 +1,4 @@
-"""What a simulation notes while it runs: from it come the metrics and the picture. Times are ms."""
+"""The records that a simulation keeps for the metrics and the picture. Times are ms."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from attrs import define, field, frozen
 
 @define
 class Steps:
-    """A number that holds until the next one is noted; 0 before the first."""
+    """A number that holds until the next one is recorded; 0 before the first."""
 
     times: list[int] = field(factory=list)
     values: list[int] = field(factory=list)
 
     def note(self, now: int, value: int) -> None:
-        """Note what holds from now on; time does not go back."""
+        """Record the value that holds from `now`; times must not decrease."""
         if self.times and self.times[-1] == now:
             self.values[-1] = value
         elif not self.values or self.values[-1] != value:
@@ -25,12 +25,12 @@ class Steps:
             self.values.append(value)
 
     def at(self, now: float) -> int:
-        """Return what holds at a moment."""
+        """Return the value at a moment."""
         place = bisect_right(self.times, now)
         return self.values[place - 1] if place else 0
 
     def total(self, end: int) -> float:
-        """Add up the numbers, each for as long as it holds up to the end: number · ms."""
+        """Return the integral of the value up to the end: number · ms."""
         ends = [*self.times[1:], end]
         return sum(
             value * max(0, min(until, end) - since)
@@ -38,22 +38,22 @@ class Steps:
         ) if self.times else 0.0  # fmt: skip
 
     def until(self, end: float) -> Steps:
-        """Return what is noted up to a moment."""
+        """Return the values recorded up to a moment."""
         place = bisect_right(self.times, end)
         return Steps(self.times[:place], self.values[:place])
 
     @property
     def changes(self) -> int:
-        """How often it has become another number."""
+        """The number of changes of the value."""
         pairs = zip(self.values, self.values[1:], strict=False)
         return sum(before != after for before, after in pairs)
 
 
 @frozen
 class Commit:
-    """A micro-batch was through at `at`; the oldest row had waited `since`, what is left waits since `then`.
+    """A micro-batch that committed at `at`; the oldest row waited since `since` before it, `then` after it.
 
-    These are moments, infinity if no row waits and none will. `before` and `after` count the rows that wait.
+    These are moments, or infinity if no row waits and none will. `before` and `after` count the waiting rows.
     """
 
     at: int
@@ -65,7 +65,7 @@ class Commit:
 
 @frozen
 class Rescaled:
-    """A query went from one number of partitions to another, after a pause of so many ms."""
+    """A query changed its number of partitions, after a pause of `pause` ms."""
 
     at: int
     before: int
@@ -75,9 +75,9 @@ class Rescaled:
 
 @define
 class QueryNotes:
-    """What is noted of one query: its first row comes at `first_row`, infinity without any.
+    """The records of one query; its first row arrives at `first_row`, infinity if it has none.
 
-    The last one of `commits` is how it stands at the end.
+    The last one of `commits` is its state at the end.
     """
 
     first_row: float = math.inf
@@ -88,13 +88,13 @@ class QueryNotes:
 
     @property
     def moves(self) -> list[Rescaled]:
-        """The rescales that paused the query: those in place cost nothing."""
+        """The rescales that paused the query; those in place cost nothing."""
         return [rescaled for rescaled in self.rescales if rescaled.pause > 0]
 
 
 @frozen
 class BatchRun:
-    """A batch job that came at `came` was over at `over`."""
+    """A batch job that arrived at `came` and ended at `over`."""
 
     came: int
     over: int
@@ -102,9 +102,9 @@ class BatchRun:
 
 @define
 class Notes:
-    """What is noted of a run: executors that take tasks, those that are paid for, and those asked for.
+    """The records of a run: executors that accept tasks, those paid for, and those requested.
 
-    `batch` are the batch jobs that are over; `failed` counts what went wrong when custom policies were asked.
+    `batch` are the ended batch jobs; `failed` counts the errors of custom policies by policy and error.
     """
 
     there: Steps = field(factory=Steps)

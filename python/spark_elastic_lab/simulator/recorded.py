@@ -1,8 +1,8 @@
-"""A scenario from a decision journal: what came in, what micro-batches cost, which executors there were.
+"""A scenario from a decision journal: its input, the cost of its micro-batches, and its executors.
 
-The load is what the micro-batches have read, and what they left, from one to the next. The costs are fitted
-to them, all micro-batches of a query together; while others ran as well, a micro-batch had its part of the
-slots. What a journal does not tell has its default.
+The load is what the micro-batches have read and left, from one to the next. The costs are fitted to all
+micro-batches of a query together; while others ran as well, a micro-batch had its share of the slots. What a
+journal does not hold has its default.
 """
 
 from __future__ import annotations
@@ -28,25 +28,24 @@ from spark_elastic_lab.simulator.query import QuerySpec
 from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.source import SourceSpec
 
-# What the micro-batches of a whole run have cost: the line that lies best through all of them.
-# The line of the policy `autoscale` (`core/policies/autoscale/model.py`) goes by the last ones, and by the
-# thirds with the fewest and the most rows for a slot. A policy that does its work keeps these alike, so that
-# thirds tell little. Here each two micro-batches give a slope, and the median counts, the more the further
-# apart they are (Theil's and Sen's estimator). Those that are far off, as on cold executors, are left out
-# then.
+# The cost of the micro-batches of a whole run: the line that fits them best. The model of the policy
+# `autoscale` (`core/policies/autoscale/model.py`) uses the latest micro-batches, and the thirds with the
+# fewest and the most rows per slot. A policy that works well keeps these alike, so thirds reveal little.
+# Here, each pair of micro-batches gives a slope, and the result is their median, weighted by the distance of
+# the pair (the Theil-Sen estimator). Outliers, such as on cold executors, are then left out.
 
 
-# All pairs of these take a tenth of a second.
+# All pairs of this many points take a tenth of a second.
 _MOST_POINTS = 400
-# So many deviations are, where they are by chance, as many as the median of their amounts times this.
+# The factor from the median absolute deviation to the standard deviation of random errors.
 _DEVIATIONS = 1.4826
-# Those further off, in deviations, are no chance: they are left out.
+# Points further off, in deviations, are not random: they are left out.
 _FAR = 3.0
 
 
 @frozen(kw_only=True)
 class MeasuredCost:
-    """What a micro-batch takes: `fixed_ms`, and `row_ms` of one slot for each row.
+    """The cost of a micro-batch: `fixed_ms`, plus `row_ms` of one slot for each row.
 
     `jitter` is the standard deviation of the logarithm of its duration.
     """
@@ -56,12 +55,12 @@ class MeasuredCost:
     jitter: float
 
     def off(self, load: float, took_ms: float) -> float:
-        """Return the logarithm of what a micro-batch took by what one of so many rows for a slot takes."""
+        """Return the logarithm of a duration divided by the expected one for `load` rows per slot."""
         return math.log(took_ms / (self.fixed_ms + self.row_ms * load))
 
 
 def measured_cost(samples: Sequence[Sample]) -> MeasuredCost | None:
-    """Measure micro-batches; None without one that has read rows."""
+    """Measure the cost of micro-batches; return None if none has read rows."""
     usual = fit(samples)
     if usual is None:
         return None
@@ -73,7 +72,7 @@ def measured_cost(samples: Sequence[Sample]) -> MeasuredCost | None:
 
 
 def _line(known: Sequence[tuple[float, float]], guess: MeasuredCost) -> MeasuredCost:
-    """Lay the line through points in order; where they tell no slope it is the one that was guessed."""
+    """Fit a line through points in order; if they have no usable slope, use the guess."""
     row_ms = _slope(known[:: -(-len(known) // _MOST_POINTS)])
     if row_ms is not None:
         fixed_ms = max(0.0, median(took - row_ms * load for load, took in known))
@@ -82,17 +81,17 @@ def _line(known: Sequence[tuple[float, float]], guess: MeasuredCost) -> Measured
 
 
 def _points(samples: Iterable[Sample]) -> Iterator[tuple[float, float]]:
-    """Yield rows for each busy slot, and duration (ms), of micro-batches that ran with the same slots."""
+    """Yield rows per busy slot, and duration (ms), of micro-batches that kept the same slots."""
     read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
     for sample in [sample for sample in read if sample.steady] or read:
-        # As a simulated one takes (`batch_cost.py`): each wave of tasks as long as the others.
+        # As in the simulation's `BatchCost`: each wave of tasks takes as long as the others.
         tasks = max(1, sample.partitions)
         waves = -(-tasks // max(1, sample.slots))
         yield sample.rows_per_batch * waves / tasks, float(sample.duration_ms)
 
 
 def _slope(known: Sequence[tuple[float, float]]) -> float | None:
-    """Return the median slope between two points of those in order, None where it is not above 0."""
+    """Return the weighted median slope between pairs of the sorted points, or None if it is not above 0."""
     slopes = [
         ((after - before) / (far - near), far - near)
         for (near, before), (far, after) in combinations(known, 2)
@@ -103,7 +102,7 @@ def _slope(known: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _weighted_median(weighted: Iterable[tuple[float, float]]) -> float:
-    """Return the value with half of the weight below it, 0 without one."""
+    """Return the value with half of the weight below it, or 0 if there is none."""
     ordered = sorted(weighted)
     half, below = sum(weight for _, weight in ordered) / 2, 0.0
     for value, weight in ordered:
@@ -118,13 +117,13 @@ _MOST_JITTER = 1.0
 
 
 class NothingRecordedError(ValueError):
-    """A journal from which no scenario can be made; the text says what is missing."""
+    """No scenario can be made from a journal; the text says what is missing."""
 
 
 def heard(entries: Iterable[Entry]) -> Heard:
     """Read the entries of a journal.
 
-    Raises NothingRecordedError without a micro-batch, or for less than a minute.
+    Raises NothingRecordedError without a micro-batch with rows, or for a run of less than a minute.
     """
     found = Heard()
     for entry in entries:
@@ -137,13 +136,13 @@ def heard(entries: Iterable[Entry]) -> Heard:
 
 
 def scenario_of(found: Heard, seed: int = 1) -> Scenario:
-    """Make a scenario of a journal, with the settings of its last run; queries without rows are left out."""
+    """Build a scenario from a journal, with the settings of its last run; skip queries without rows."""
     read = [query for query in found.queries.values() if fit(query.samples) is not None]
     cores = found.cores.most_common(1)[0][0] if found.cores else 1
-    # As long as nobody asks for any or gives some back, they come and go by themselves.
+    # Until the application requests or releases executors, their number changes as recorded.
     unasked = found.there.until(min(found.scaled, found.now + 1) - 1)
     cluster = ClusterSpec(
-        # A simulated executor has a slot for each core.
+        # A simulated executor has one slot per core.
         cores=max(1, found.task.slots(cores)),
         initial=found.initial,
         quota=max(64, *found.there.values),
@@ -168,7 +167,7 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
 
 
 def _said(found: Heard, known: Iterable[str]) -> Iterator[tuple[int, Said]]:
-    """Yield what was said of bounds, of the queries that are known, by their names."""
+    """Yield the changes of bounds of the known queries, by their names."""
     for at, event in found.said:
         if isinstance(event, PolicyFileChanged):
             yield at, event
@@ -177,13 +176,13 @@ def _said(found: Heard, known: Iterable[str]) -> Iterator[tuple[int, Said]]:
 
 
 def _spark(conf: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what a task needs: a simulated executor has a slot for each core."""
+    """Leave out the needs of a task: a simulated executor has one slot per core."""
     of_tasks = ("spark.task.", "spark.executor.resource.")
     return {name: value for name, value in conf.items() if not name.startswith((*of_tasks, PREFIX))}
 
 
 def _recorded(query: HeardQuery, spec: QuerySpec, samples: Iterable[Sample], begin: int) -> RecordedQuery:
-    """Return what the query was like; `samples` are its micro-batches with the slots that were their own."""
+    """Return the query's recorded properties; `samples` are its micro-batches with their own slots."""
     pace = [
         (
             sample.started - begin,
@@ -191,7 +190,7 @@ def _recorded(query: HeardQuery, spec: QuerySpec, samples: Iterable[Sample], beg
             / spec.batch_ms(round(sample.rows_per_batch), max(1, sample.partitions), sample.slots),
         )
         for sample in samples
-        # What became of one whose slots changed while it ran, the simulation works out itself.
+        # If the slots changed during a micro-batch, the simulation computes the effect itself.
         if sample.input_rows and sample.duration_ms and sample.steady
     ]
     return RecordedQuery(
@@ -211,7 +210,7 @@ def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: Clust
     row_us = cost.row_ms * 1_000
     tasks = max((sample.source_tasks or 0 for sample in samples), default=0)
     if any(source.divisible and not source.ordered for source in facts.sources):
-        tasks = cluster.quota * cluster.cores  # it is divided into as many as there are slots
+        tasks = cluster.quota * cluster.cores  # it is split into one part per slot
     return QuerySpec(
         name=query.name,
         load=load_of_samples(samples, found.begin, found.end),
@@ -232,17 +231,17 @@ def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: Clust
 
 
 def _source(samples: Iterable[Sample], tasks: int) -> SourceSpec:
-    """Return a source of as many partitions as tasks have read it, the fullest one as full as in the mean."""
+    """Return a source with the recorded partitions, or one per task; the fullest has its mean share."""
     told = [sample.fullest for sample in samples if sample.fullest is not None]
     partitions = max((one.partitions for one in told), default=0)
-    if not told or tasks > partitions:  # nothing is known, or several tasks have shared a partition
+    if not told or tasks > partitions:  # nothing is known, or several tasks shared a partition
         return SourceSpec(**({"partitions": tasks} if tasks else {}))
     share = sum(one.rows for one in told) / sum(one.all_rows for one in told)
     return SourceSpec(partitions=partitions, hot=share)
 
 
 def _with_own_slots(samples: Iterable[Sample], others: Sequence[Sequence[Sample]]) -> list[Sample]:
-    """Return micro-batches with the slots that those of other queries have left them."""
+    """Return micro-batches with the slots that those of other queries left them."""
     started = [[sample.started for sample in other] for other in others]
     found = []
     for sample in samples:
@@ -258,10 +257,10 @@ def _with_own_slots(samples: Iterable[Sample], others: Sequence[Sequence[Sample]
 
 
 def load_of_samples(samples: Iterable[Sample], begin: int, end: int) -> Load:
-    """Return what has come in, second by second, between two moments (epoch ms).
+    """Return the arrived rows, second by second, between two moments (epoch ms).
 
-    The rows of a micro-batch, and by how many more it left, have come since the one before it began; those of
-    the first within a second.
+    The rows of a micro-batch, plus the growth of its backlog, arrived since the previous one began; those of
+    the first arrived within a second.
     """
     seconds = max(1, -(-(end - begin) // 1_000))
     rates = [0.0] * seconds
@@ -278,7 +277,7 @@ def load_of_samples(samples: Iterable[Sample], begin: int, end: int) -> Load:
 
 
 def _spread(rates: list[float], rows: int, since: float, until: float) -> None:
-    """Add rows to the seconds from a moment to a later one, evenly."""
+    """Distribute rows evenly over the seconds from one moment to a later one."""
     if until <= since:
         since = max(0.0, until - 1e-3)
     rate = rows / (until - since)

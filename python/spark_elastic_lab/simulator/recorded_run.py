@@ -1,4 +1,4 @@
-"""The metrics of the run that a journal tells of, to be held against those of simulations of it."""
+"""The metrics of a recorded run, to compare with simulations of it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from spark_elastic_lab.simulator.simulation import Result
 
 
 def recorded_run(found: Heard, scenario: Scenario) -> Result:
-    """Return what was as if it had been simulated; `scenario` is the one that was made of it.
+    """Return the recorded run as if it had been simulated; `scenario` is the one built from it.
 
-    With fewer hours than the run it is cut there, and with more it says how many it has. A journal does not
-    tell what an executor costs before it is there: these hours are left out.
+    If the scenario is shorter than the run, the run is cut there; if it is longer, the name says how long the
+    run is. A journal does not hold the cost of an executor before it has registered: these hours are left
+    out.
     """
     end = min(found.now, scenario.end_ms)
     name = "recorded" if end == scenario.end_ms else f"recorded, {end / 3_600_000:.4g} h"
@@ -48,7 +49,7 @@ def recorded_run(found: Heard, scenario: Scenario) -> Result:
 
 
 def _notes(query: HeardQuery, load: Load, begin: int, end: int) -> QueryNotes:
-    """Return what is known of a query, with a commit for each of its micro-batches and one for the end."""
+    """Return the records of a query, with a commit for each of its micro-batches and one for the end."""
 
     def since(rows: int) -> float:
         return load.when(rows + 1) * 1_000

@@ -1,4 +1,4 @@
-"""What is simulated: queries and batch jobs, the cluster, the settings, and how long."""
+"""The inputs of a simulation: queries and batch jobs, the cluster, the settings, and the length."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _MOST_HOURS = 10 * 366 * 24
 class Scenario:
     """Everything that a simulation depends on.
 
-    `hours` is how long it runs, ten years at most, `seed` what all chance in it follows from. `settings` are
-    those of Spark and of spark-elastic, by their full names; `recorded` is what else is known of the run
-    that the scenario was made of, None: it was made of none. `max_lag_s` is the objective: no row is to wait
-    for longer (s).
-    Raises ValueError for what cannot be.
+    `hours` is its length, at most ten years; `seed` determines everything random. `settings` are those of
+    Spark and of spark-elastic, by their full names. `recorded` holds the other properties of the run that the
+    scenario was built from, None if there was none. `max_lag_s` is the objective: no row should wait longer
+    (s). Raises ValueError for invalid values.
     """
 
     queries: tuple[QuerySpec, ...] = ()
@@ -47,17 +46,17 @@ class Scenario:
 
     @property
     def end_ms(self) -> int:
-        """How long it runs in ms."""
+        """The length in ms."""
         return round(self.hours * 3_600_000)
 
     @property
     def seconds(self) -> int:
-        """How long it runs in s, rounded up."""
+        """The length in s, rounded up."""
         return -(-self.end_ms // 1_000)
 
     @property
     def spark_conf(self) -> dict[str, str]:
-        """Spark's own settings, as the scheduler is shown them."""
+        """Spark's own settings, as the scheduler sees them."""
         return {
             "spark.master": "k8s://simulated",
             "spark.decommission.enabled": str(self.cluster.decommissions).lower(),
@@ -67,7 +66,7 @@ class Scenario:
         }
 
     def loads(self) -> Mapping[str, Load]:
-        """Return the load of each query. Raises ValueError for a text that describes none."""
+        """Return the load of each query. Raises ValueError for an invalid description."""
         return {
             query.name: query.load
             if isinstance(query.load, Load)

@@ -4,7 +4,7 @@
     seed: 1
     maxLagSeconds: 30            # the objective
     cluster: {cores: 4, initial: 2, quota: 64, startup_s: 30}
-    defaults: {trigger_s: 10}    # of every query
+    defaults: {trigger_s: 10}    # for every query
     queries:
       counts:
         load: two-peaks:first=50000
@@ -16,7 +16,7 @@
     settings:
       spark.elastic.query.counts.upperBound: 16
 
-What is left out has its default. The names are those of the fields of `ClusterSpec`, `QuerySpec`,
+Omitted values have their defaults. The names are those of the fields of `ClusterSpec`, `QuerySpec`,
 `SourceSpec`, `BatchCost` and `BatchSpec`.
 """
 
@@ -43,7 +43,7 @@ _NUMBERS = {"hours": "hours", "seed": "seed", "maxLagSeconds": "max_lag_s"}
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be: the sentence says what was found, what is allowed and what to type."""
+    """An invalid scenario; the message says what was found, what is allowed and what to type."""
 
 
 def read_scenario(text: str) -> Scenario:
@@ -94,7 +94,7 @@ def _spec(
     inner: Mapping[str, Callable[[Any, str], Any]] | None = None,
     **given: Any,
 ) -> Spec:
-    """Make a spec of a part of the tree, whose names are its fields."""
+    """Create a spec from a part of the tree whose names are its fields."""
     assert isinstance(kind, type)
     fields = {one.name: one for one in attrs.fields(kind) if one.name not in given}
     values = {
@@ -113,7 +113,7 @@ def _spec(
 
 
 def _value(found: Any, field: attrs.Attribute[Any], where: str) -> Any:
-    """Return a value if it is of the kind of a field."""
+    """Return a value if it has the type of a field. Raises ScenarioError otherwise."""
     kind = str(field.type)
     if found is None and "None" in kind:
         return None
@@ -134,7 +134,7 @@ def _of_kind(found: Any, kind: Callable[[Any], Any], fits: bool, allowed: str, w
 
 
 def _merged(defaults: Any, tree: Any, name: str) -> dict[str, Any]:
-    """Return what is said of a query, over what is said of all; one level deeper as well."""
+    """Merge a query's values over the defaults, one level deeper as well."""
     merged = _any_mapping(defaults, "defaults")
     for key, value in _any_mapping(tree, f"queries.{name}").items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)

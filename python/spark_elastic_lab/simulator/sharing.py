@@ -1,9 +1,9 @@
-"""Which micro-batches run, on how many slots each, and when each is through.
+"""The running micro-batches, the slots of each, and when each ends.
 
-Spark's scheduler takes turns between the tasks of those that run at once. Here they share the slots evenly,
-none more than it has tasks, and slots that the last tasks of one leave empty are filled by the others. When
-slots come or go, or another one begins or ends, what a micro-batch has done stays done; the rest continues at
-another pace.
+Spark's scheduler takes turns between the tasks of those that run at the same time. Here they share the slots
+evenly, none gets more than it has tasks, and slots that the last tasks of one leave empty are filled by the
+others. When the slots change, or another micro-batch starts or ends, the completed part of a micro-batch
+stays completed; the rest continues at another pace.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from attrs import define, field
 
 Duration = Callable[[float, bool], float]
-"""How long the whole of it takes (ms) on so many slots, more than 0, that it has alone or shares."""
+"""Returns a micro-batch's whole duration (ms) on more than 0 slots, which it has alone or shares."""
 
 
 @define
 class Running:
-    """A micro-batch that runs: `done` of it (0 to 1) by `since` (ms); it takes `whole` on its slots (ms)."""
+    """A running micro-batch: `done` of it (0 to 1) by `since` (ms); it takes `whole` on its slots (ms)."""
 
     query: str
     width: int
@@ -32,11 +32,11 @@ class Running:
 
     @property
     def end(self) -> float:
-        """When it will be through (ms) on the slots that it has, infinity without any."""
+        """The time of its end (ms) on its current slots, infinity without any."""
         return self.since + (1 - self.done) * self.whole if self.whole < math.inf else math.inf
 
     def done_by(self, now: int) -> float:
-        """Return how much of it is done (0 to 1) at a moment."""
+        """Return the share of it that is done (0 to 1) at a moment."""
         if self.whole == math.inf:
             return self.done
         return min(1.0, self.done + (now - self.since) / max(self.whole, 1e-9))
@@ -44,25 +44,25 @@ class Running:
 
 @define
 class SharedSlots:
-    """The slots and what runs on them, by query; times are ms."""
+    """The slots and the micro-batches on them, by query; times are ms."""
 
     slots: int = 0
     running: dict[str, Running] = field(factory=dict)
     version: int = 0
-    """Counts the changes: an end that was computed before the last one is none."""
+    """Counts the changes: an end computed before the last change is invalid."""
 
     def begin(self, query: str, width: int, duration: Duration, now: int) -> None:
-        """Let a micro-batch begin that uses up to `width` slots."""
+        """Start a micro-batch that uses up to `width` slots."""
         self.running[query] = Running(query, width, duration, now)
         self._share(now)
 
     def end(self, query: str, now: int) -> None:
-        """Take out a micro-batch that is through, or given up."""
+        """Remove a micro-batch that has ended or was aborted."""
         del self.running[query]
         self._share(now)
 
     def resize(self, slots: int, now: int, lost: bool = False) -> None:
-        """Continue with so many slots; where executors were `lost`, what runs there is done again."""
+        """Change the slots; if executors were `lost`, the work done on them is repeated."""
         before, self.slots = self.slots, slots
         self._share(now)
         if lost and before > slots:
@@ -70,7 +70,7 @@ class SharedSlots:
                 batch.done *= slots / before
 
     def next_end(self) -> tuple[float, str] | None:
-        """Return when the next one is through, and of which query; None if none ever is."""
+        """Return the time and the query of the next end, or None if nothing will end."""
         ends = [(batch.end, query) for query, batch in self.running.items()]
         return min(ends, default=None)
 
@@ -86,7 +86,7 @@ class SharedSlots:
 
 
 def fair_shares(widths: list[int], slots: int) -> list[float]:
-    """Divide slots evenly, nobody getting more than its width; whole slots where there is one for each."""
+    """Divide slots evenly, up to each width; whole slots if there is at least one for each."""
     if not widths or slots <= 0:
         return [0.0] * len(widths)
     if slots < len(widths):
@@ -97,7 +97,7 @@ def fair_shares(widths: list[int], slots: int) -> list[float]:
     for number, place in enumerate(by_width):
         shares[place] = min(widths[place], left // (len(widths) - number))
         left -= shares[place]
-    for place in by_width:  # what is left by rounding
+    for place in by_width:  # the remainder of the division
         more = min(widths[place] - shares[place], left)
         shares[place] += more
         left -= more

@@ -1,4 +1,4 @@
-"""One run of a scenario with one policy, and several side by side."""
+"""Run a scenario with one policy, or with several to compare."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_elastic_lab.simulator.scenario import Scenario
 
 @frozen(kw_only=True)
 class Result:
-    """A run: what it was of, what was noted, and what it comes to."""
+    """A run: its inputs, its records and its metrics."""
 
     policy: str
     scenario: Scenario
@@ -39,9 +39,9 @@ class Result:
 
 
 def simulate(scenario: Scenario, policies: Sequence[str]) -> Iterator[Result]:
-    """Run a scenario once with each policy; loads and chance are the same for all.
+    """Run a scenario once with each policy, with the same loads and the same random numbers.
 
-    Raises ValueError for a load, a policy or settings that cannot be; settings errors are SettingsError.
+    Raises ValueError for an invalid load, policy or setting; for settings it is a SettingsError.
     """
     loads = scenario.loads()
     needed = demand(scenario, loads)
@@ -77,19 +77,19 @@ def run(scenario: Scenario, one: Contender, loads: Mapping[str, Load], needed: D
 def _settled(scenario: Scenario, one: Contender) -> Scenario:
     """Return the scenario with the settings that the policy needs. Raises SettingsError."""
     settings = _settings(scenario, one)
-    if one.settings:  # it brings a policy of its own, so options of others are for other contenders
+    if one.settings:  # it brings its own policy, so options of others belong to other contenders
         settings = policy_options.only(settings, _named(settings))
     load(settings)
     cluster = scenario.cluster
     if one.initial is not None:
         cluster = evolve(cluster, initial=min(one.initial, cluster.quota))
-    if one.settings or one.rival is not None:  # somebody else scales than in the run that was recorded
+    if one.settings or one.rival is not None:  # the scaling differs from the recorded run
         return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=()), recorded=None)
     return evolve(scenario, settings=settings, cluster=cluster)
 
 
 def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:
-    """Return the settings that a policy runs with, those of other policies left out."""
+    """Return the settings for a policy's run, without those of other policies."""
     settings = {**(_unscaled(scenario.settings) if one.settings else scenario.settings), **one.settings}
     if one.rival is not None:
         settings = _without_bounds(settings) | _first_bounds(scenario)
@@ -99,7 +99,7 @@ def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:
 
 
 def _check_options(scenario: Scenario, contenders: Sequence[Contender]) -> None:
-    """Check that each option is one of a policy that some contender has. Raises SettingsError."""
+    """Check that each option belongs to a policy of some contender. Raises SettingsError."""
     named = {name for one in contenders for name in _named(_settings(scenario, one))}
     named |= _named(_without_schedule(scenario.settings))
     _, wrong = policy_options.read(scenario.settings, named, more=False)
@@ -108,27 +108,27 @@ def _check_options(scenario: Scenario, contenders: Sequence[Contender]) -> None:
 
 
 def _named(settings: Mapping[str, str]) -> set[str]:
-    """Return what the custom policies that settings name are called. Raises SettingsError."""
+    """Return the short names of the custom policies in the settings. Raises SettingsError."""
     return {short(name) for name in load(policy_options.only(settings, ())).custom_policies}
 
 
 def _unscaled(settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave out who scales, and that nothing is to be done: a contender says that itself."""
+    """Leave out the policy and advise-only mode: each contender sets these itself."""
     return {name: value for name, value in settings.items() if _key(name) not in (POLICY, ADVISE_ONLY)}
 
 
 def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what is declared for queries: a rival says that, or nobody does."""
+    """Leave out the declared bounds of queries: a rival sets them, or they are unset."""
     return {name: value for name, value in settings.items() if not is_bound(name)}
 
 
 def _without_schedule(settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave out windows and periods: they are for those that go by them."""
+    """Leave out windows and periods: only scheduled policies use them."""
     return {name: value for name, value in settings.items() if _key(name) not in (WINDOWS, EXCLUDED)}
 
 
 def _key(name: str) -> Key[Any] | None:
-    """Return the key of a setting, of the application or of a query."""
+    """Return the key of a setting, for the application or a query."""
     if not name.startswith(PREFIX):
         return called(name.removeprefix(key.PREFIX))
     divided = split(name.removeprefix(PREFIX))
@@ -136,7 +136,7 @@ def _key(name: str) -> Key[Any] | None:
 
 
 def _first_bounds(scenario: Scenario) -> dict[str, str]:
-    """Return bounds that make each query begin with its part of what is there, as where nobody scales."""
+    """Return bounds that give each query its share of the initial slots, as without scaling."""
     cluster, queries = scenario.cluster, scenario.queries
     each = max(1, cluster.initial * cluster.cores // max(1, len(queries)))
     return {f"{PREFIX}{query.name}.upperBound": str(each) for query in queries}

@@ -1,4 +1,4 @@
-"""A source: rows that have come, rows that were read, and since when the oldest row waits."""
+"""A source: the rows that have arrived, the rows that were read, and the age of the oldest row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from spark_elastic_lab.simulator.load import Load
 
 @frozen(kw_only=True)
 class SourceSpec:
-    """A source in `partitions` parts, of which the largest has the share `hot` of all rows, None: all alike.
+    """A source with `partitions`; the largest has the share `hot` of all rows; if None, all are equal.
 
-    `backlog` rows are there at the begin. A micro-batch reads at most `most_rows`, None: all. Raises
-    ValueError for what cannot be.
+    It starts with `backlog` rows. A micro-batch reads at most `most_rows`, or all rows if that is None.
+    Raises ValueError for invalid values.
     """
 
     partitions: int = field(default=16, validator=ge(1))
@@ -32,24 +32,24 @@ class SourceSpec:
 
 @define
 class Source:
-    """What one query reads; times are ms since the begin of the simulation.
+    """The input of one query; times are ms since the start of the simulation.
 
-    A policy can have a `limit` set for what a micro-batch reads (rows), 0: none.
+    A policy can set a `limit` on the rows that a micro-batch reads; 0 means no limit.
     """
 
     spec: SourceSpec
     load: Load
     planned: int = field(default=0, init=False)
-    """Rows that micro-batches have taken, whether they are through or not."""
+    """Rows that micro-batches have taken, whether committed or not."""
     committed: int = field(default=0, init=False)
     limit: int = field(default=0, init=False)
 
     def available(self, now: int) -> int:
-        """Count the rows that have come and that no micro-batch has taken."""
+        """Return the number of rows that have arrived and that no micro-batch has taken."""
         return self.spec.backlog + int(self.load.arrived(now / 1_000)) - self.planned
 
     def take(self, now: int) -> int:
-        """Let a micro-batch take what it may; return how many rows that is."""
+        """Take rows for a micro-batch, up to its limit; return their number."""
         rows = self.available(now)
         most = self.spec.most_rows or self.limit
         if most:
@@ -58,39 +58,39 @@ class Source:
         return rows
 
     def commit(self) -> None:
-        """Note that all that was taken is through."""
+        """Record that all taken rows are committed."""
         self.committed = self.planned
 
     def uncommitted(self, now: int) -> int:
-        """Count the rows that have come and are not through."""
+        """Return the number of rows that have arrived and are not committed."""
         return self.available(now) + self.planned - self.committed
 
     @property
     def waits_since(self) -> float:
-        """When the oldest row that is not through has come (ms), infinity if there will be none."""
+        """The arrival (ms) of the oldest uncommitted row, infinity if there will be none."""
         if self.committed < self.spec.backlog:
             return 0.0
         return self.next_row(self.committed)
 
     @property
     def next_unread(self) -> float:
-        """When the next row that no micro-batch has taken comes, or has come (ms); infinity: never."""
+        """The arrival (ms), past or future, of the next row not yet in a micro-batch; infinity: never."""
         return 0.0 if self.planned < self.spec.backlog else self.next_row(self.planned)
 
     def next_row(self, rows: int) -> float:
-        """Return when the row after so many comes (ms)."""
+        """Return the arrival (ms) of the row after this number of rows."""
         when = self.load.when(rows - self.spec.backlog + 1)
         return when * 1_000 if when < math.inf else math.inf
 
     def behind(self, rows: int) -> OffsetsBehind:
-        """Tell how so many unread rows lie in the partitions."""
+        """Distribute unread rows over the partitions."""
         largest, others = self.spec.largest, self.spec.partitions - 1
         most = round(rows * largest)
         least = round(rows * (1 - largest) / others) if others else most
         return OffsetsBehind(avg=rows / self.spec.partitions, max=max(most, least), min=min(most, least))
 
     def fullest(self, rows: int) -> FullestPartition | None:
-        """Tell how many of so many rows to be read the fullest partition had, None where all are alike."""
+        """Return the fullest partition's part of the rows to read, or None if all partitions are equal."""
         if self.spec.hot is None or not rows:
             return None
         most = round(rows * self.spec.largest)

@@ -31,7 +31,7 @@ _BATCH_COLUMNS: Mapping[str, Callable[[RunMetrics], str]] = {
     "mean job": lambda found: _duration(found.batch_mean_s),
     "longest job": lambda found: _duration(found.batch_most_s),
 }
-"""Those of batch jobs, which are shown where there are any."""
+"""The columns for batch jobs, shown only if there are any."""
 
 _MOST_FAILURES = 10
 
@@ -41,11 +41,11 @@ LEGEND = (
     "executors was asked for; under, over: SPEC's elasticity against the fewest executors that would do "
     "for the queries"
 )
-"""What the columns mean."""
+"""The meaning of the columns."""
 
 
 def table(results: Sequence[Result]) -> str:
-    """Lay metrics out in columns, a line for each run."""
+    """Format metrics in columns, one line per run."""
     columns = {**_COLUMNS, **(_BATCH_COLUMNS if any(one.scenario.batch for one in results) else {})}
     rows = [["policy", *columns]]
     rows += [[one.policy, *(show(one.metrics) for show in columns.values())] for one in results]
@@ -56,7 +56,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def as_data(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the metrics by policy, and what they were measured by, ready for JSON."""
+    """Return the metrics by policy, with the reference values, ready for JSON."""
     first = results[0]
     return {
         "hours": first.scenario.hours,
@@ -69,7 +69,7 @@ def as_data(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def failures(result: Result) -> list[str]:
-    """Say in a line each how often a custom policy had no answer that could be used, and why."""
+    """Return one line per error of a custom policy, with the number of times it occurred."""
     return [
         f"{policy} has failed {'once' if times == 1 else f'{times} times'}: {error}"
         for (policy, error), times in result.notes.failed.most_common(_MOST_FAILURES)
@@ -77,7 +77,7 @@ def failures(result: Result) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
-    """Show a time as briefly as it can be."""
+    """Format a time as briefly as possible."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

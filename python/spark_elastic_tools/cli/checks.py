@@ -38,7 +38,7 @@ _PROBE_TIMEOUT_S = 20
 
 @frozen
 class Check:
-    """What a check found, and what to change if that is not good."""
+    """The finding of one check, and the change to make if it is not ok."""
 
     check: str
     status: Literal["ok", "warn", "fail"]
@@ -47,22 +47,22 @@ class Check:
 
     @classmethod
     def ok(cls, check: str, found: str) -> Check:
-        """Report that all is well."""
+        """Report that the check passed."""
         return cls(check, "ok", found)
 
     @classmethod
     def warn(cls, check: str, found: str, change: str) -> Check:
-        """Report what works, but perhaps not as expected."""
+        """Report something that works, but perhaps not as expected."""
         return cls(check, "warn", found, change)
 
     @classmethod
     def fail(cls, check: str, found: str, change: str) -> Check:
-        """Report what does not work."""
+        """Report something that does not work."""
         return cls(check, "fail", found, change)
 
 
 def python() -> Check:
-    """Check the Python that runs this."""
+    """Check the Python that runs this command."""
     found = f"Python {platform.python_version()} ({sys.executable})"
     if sys.version_info < _OLDEST_PYTHON:
         return Check.fail("python", found, "install Python 3.10 or newer")
@@ -75,7 +75,7 @@ def java(spark: Spark | None) -> Check:
     program = str(Path(home, "bin", "java")) if home else shutil.which("java")
     banner = ""
     if program is not None:
-        with suppress(OSError):  # java_problem says that it does not run
+        with suppress(OSError):  # java_problem reports that it does not run
             banner = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
     problem = java_problem(program, banner, oldest_java(spark.version if spark is not None else None))
     if problem is not None:
@@ -85,7 +85,7 @@ def java(spark: Spark | None) -> Check:
 
 
 def spark(found: Spark | None) -> Check:
-    """Check that there is a Spark."""
+    """Check that Spark is installed."""
     if found is None:
         return Check.fail("spark", "no Spark found", "type `pip install pyspark`, or set SPARK_HOME")
     return Check.ok("spark", str(found))
@@ -101,7 +101,7 @@ def jar(spark: Spark | None) -> Check:
 
 
 def lacks(spark: Spark, found: Iterable[Lack]) -> list[Check]:
-    """Say what this Spark lacks and a later one has."""
+    """List what this Spark lacks and a later version has."""
     return [
         Check.warn("lacks", f"{spark} lacks {lack}", f"use Spark {lack.since} or later if you need it")
         for lack in found
@@ -109,12 +109,12 @@ def lacks(spark: Spark, found: Iterable[Lack]) -> list[Check]:
 
 
 def no_properties_file() -> Check:
-    """Say that there are no settings to check."""
+    """Report that there are no settings to check."""
     return Check.ok("settings", "no spark-defaults.conf: start with spark-submit $(spark-elastic conf)")
 
 
 def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
-    """Check everything under the prefix."""
+    """Check all settings under the prefix."""
     try:
         load(conf)
     except SettingsError as error:
@@ -130,7 +130,7 @@ def settings(conf: Mapping[str, str], file: Path) -> list[Check]:
 
 
 def _own_settings(application: CoreSettings, file: PolicyFileChanged | None) -> list[Check]:
-    """Say what counts for queries that are named, in the settings or the policy file, and what cannot."""
+    """List the own settings of each named query, from the conf or the policy file, and their problems."""
     check, results = "query settings", []
     for name in file.settings if file is not None else application.queries:
         own, problems = settings_of(name, application, file)
@@ -145,7 +145,7 @@ def _own_settings(application: CoreSettings, file: PolicyFileChanged | None) -> 
 
 
 def _custom_policies(settings: Settings) -> list[Check]:
-    """Try whether the custom policies that are named can be had, each in a process of its own."""
+    """Check that each named custom policy can be imported and created, each in its own process."""
     host = Host()
     host.begin(settings)
     results = []
@@ -160,11 +160,11 @@ def _custom_policies(settings: Settings) -> list[Check]:
 
 
 def policy_file(conf: Mapping[str, str]) -> list[Check]:
-    """Check the file of bounds, if one is named."""
+    """Check the policy file, if one is configured."""
     try:
         settings = load(conf)
     except SettingsError:
-        return []  # said by the check of the settings
+        return []  # the check of the settings reports it
     name = settings[POLICY_FILE]
     if name is None:
         return []
@@ -194,16 +194,16 @@ def plugin(conf: Mapping[str, str], file: Path) -> Check:
 
 
 def class_path(conf: Mapping[str, str], spark: Spark | None, home: Path | None) -> list[Check]:
-    """Check that the driver will find the plugin's class, in the jar for this Spark.
+    """Check that the driver finds the plugin's class, in the jar for this Spark.
 
-    It may be named in the settings, or stand beside Spark's own jars in the folder `home`.
+    The jar may be named in the settings or lie next to Spark's own jars in the folder `home`.
     """
     if not has_plugin(conf):
         return []
     try:
         wanted = jar_path(spark)
     except JarNotFoundError:
-        return []  # said by the check of the jar
+        return []  # the check of the jar reports it
     on_driver = has_jar(conf.get(DRIVER_CLASS_PATH, ""), os.pathsep)
     on_all = has_jar(conf.get(JARS, ""), ",")
     beside = [str(jar) for jar in (home / "jars").glob("spark-elastic_*.jar")] if home is not None else []
@@ -226,7 +226,7 @@ def class_path(conf: Mapping[str, str], spark: Spark | None, home: Path | None) 
 
 
 def dynamic_allocation(conf: Mapping[str, str]) -> Check:
-    """Check that nobody else scales."""
+    """Check that Spark's dynamic allocation does not scale the executors as well."""
     name = "spark.dynamicAllocation.enabled"
     if is_on(conf, name):
         return Check.warn(
@@ -238,7 +238,7 @@ def dynamic_allocation(conf: Mapping[str, str]) -> Check:
 
 
 def checkpoints(conf: Mapping[str, str], spark: Spark | None) -> Check:
-    """Say what a query needs that is started without the plugin from a checkpoint that began with it."""
+    """Report what a query needs to resume without the plugin from a checkpoint that was created with it."""
     if spark is not None and not repartitions(spark):
         return Check.ok("checkpoints", "in the format of this Spark, which needs nothing without the plugin")
     try:
@@ -247,7 +247,7 @@ def checkpoints(conf: Mapping[str, str], spark: Spark | None) -> Check:
         return Check.ok("checkpoints", "not looked at")  # the check of the settings says why
     if unchanged:
         return Check.ok("checkpoints", "in the format that each application chooses")
-    # Spark restores the store from a checkpoint, and not its format.
+    # Spark restores the state store from a checkpoint, but not its format.
     needs = "spark.sql.streaming.stateStore.checkpointFormatVersion=2"
     return Check.ok("checkpoints", f"without the plugin, stateful queries that began with it need {needs}")
 
@@ -258,7 +258,7 @@ def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Ch
     names = ("spark.pyspark.driver.python", "spark.pyspark.python")
     variables = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
     sparks = [*(conf.get(name) for name in names), *(environment.get(name) for name in variables)]
-    # The driver's may be a notebook or a script, which the plugin passes over.
+    # The driver's Python may be a notebook or a script; the plugin skips those.
     pythons = [path for path in sparks if path and Path(path).name.startswith("python")]
     program = next(iter((*ours, *pythons)), "python3")
     probe = [program, "-c", "import spark_elastic; print(spark_elastic.__version__)"]
@@ -269,7 +269,7 @@ def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Ch
         return Check.fail("policy", f"'{program}' does not run", advice)
     version = run.stdout.strip()
     if run.returncode != 0:
-        # `spark-elastic conf` names this Python, so only those who write the settings by hand need to care.
+        # `spark-elastic conf` names this Python, so it matters only if the settings are written by hand.
         kind = Check.fail if has_plugin(conf) else Check.warn
         return kind("policy", f"{program} has no spark-elastic", advice)
     if version != __version__:
@@ -277,7 +277,7 @@ def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Ch
     return Check.ok("policy", f"{program} has spark-elastic {version}")
 
 
-# The checks of `spark-elastic doctor --live`: what a running application says of itself.
+# The checks of `spark-elastic doctor --live`: what a running application reports about itself.
 
 
 _NO_API = (
@@ -287,7 +287,7 @@ _NO_API = (
 
 
 def checks(driver: Driver) -> list[Check]:
-    """Ask the driver and tell what is on and what is off, and why. Raises Failure."""
+    """Ask the driver which parts are on or off, and why. Raises Failure."""
     try:
         overview = driver.get("/overview")
     except NoDriver as failure:
@@ -299,7 +299,7 @@ def checks(driver: Driver) -> list[Check]:
         Check.ok("spark", f"Spark {overview['sparkVersion']}"),
         *_mode(overview),
         _policy(overview),
-        # A driver of another version may have neither these nor parts nor lacks.
+        # A driver of another version may report no policies, parts or lacks.
         *_running_policies(overview.get("customPolicies", [])),
         _slots(overview),
         *_parts(parts),
@@ -326,7 +326,7 @@ def _mode(overview: Json) -> Iterable[Check]:
         )
     if not overview["mayWrite"]:
         why = "the REST API is read-only" if overview["readOnly"] else "Spark's ACLs do not let you modify"
-        yield Check.warn("changes", why, "log in as somebody who may, if you want to change bounds")
+        yield Check.warn("changes", why, "to change bounds, log in as a user who may modify the application")
 
 
 def _policy(overview: Json) -> Check:

@@ -1,4 +1,4 @@
-"""`spark-elastic completion`: what makes a shell complete our commands."""
+"""`spark-elastic completion`: the script that lets a shell complete our commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VARIABLE = "_SPARK_ELASTIC_COMPLETE"
 @click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a SHELL complete commands, options and the names of queries.
+    """Print the script that lets a SHELL complete commands, options and query names.
 
     \b
     bash:  eval "$(spark-elastic completion bash)"     in ~/.bashrc

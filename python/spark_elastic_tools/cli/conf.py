@@ -1,4 +1,4 @@
-"""`spark-elastic conf`: the settings that turn the plugin on, in the form that is asked for."""
+"""`spark-elastic conf`: the settings that turn the plugin on, in the requested format."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def conf(mode: str | None, form: str, properties_file: Path | None) -> None:
     spark-submit $(spark-elastic conf --mode reactive) app.py
     spark-elastic conf --format defaults >> $SPARK_HOME/conf/spark-defaults.conf
 
-    Lists that spark-defaults.conf has already (spark.plugins, spark.jars, spark.driver.extraClassPath) are
-    kept and added to. A --jars of your own replaces spark.jars: in deploy mode cluster name the jar there.
+    Lists that are already in spark-defaults.conf (spark.plugins, spark.jars, spark.driver.extraClassPath) are
+    kept and extended. Your own --jars replaces spark.jars: in deploy mode cluster, name the jar there.
     """  # noqa: D301  # click wants the character itself
     file = properties_file or default_properties_file(os.environ, spark_home())
     try:

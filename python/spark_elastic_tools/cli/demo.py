@@ -1,4 +1,4 @@
-"""`spark-elastic demo`: a real cluster, a plain application, and what becomes of it."""
+"""`spark-elastic demo`: run a plain application on a real cluster and show how it scales."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MODES = [mode.value for mode in Mode]
 
 
 def _mode(context: click.Context, option: click.Parameter, value: str) -> Mode:
-    """Return the mode of a name; for another word it is said what can be typed."""
+    """Return the mode of this name; for an unknown name, report the valid ones."""
     if value not in _MODES:
         known = ", ".join(_MODES)
         raise click.BadParameter(f"there is no mode '{value}', only {known}: type --mode {_MODES[-1]}, say")
@@ -76,11 +76,11 @@ def demo(
 ) -> None:
     """Watch a plain streaming application follow a real Spark cluster that grows and shrinks.
 
-    With --mode adaptive it follows the bounds in a policy file instead, and so does the cluster. With --mode
-    autoscale the load doubles and falls, and the policy of that name has executors come and go.
+    With --mode adaptive, it follows the bounds in a policy file instead, and so does the cluster. With --mode
+    autoscale, the load doubles and falls again, and the policy autoscale adds and removes executors.
 
-    Takes about two minutes, with --mode autoscale four. The exit code is 0 only if every check holds, 1 if
-    one does not, 2 if something is missing on this machine.
+    Takes about two minutes; with --mode autoscale, about four. The exit code is 0 only if every check holds,
+    1 if one does not, 2 if something is missing on this machine.
     """
     missing = problems()
     for problem in missing:
@@ -107,7 +107,7 @@ def demo(
 
 
 def _run(folder: Path, source: Source, *, mode: Mode, keep: bool, json_file: Path | None, plain: bool) -> int:
-    # pyspark and rich take a moment to load, and the prerequisites say more clearly what is missing.
+    # pyspark and rich are slow to load, and the prerequisites give clearer errors if they are missing.
     from spark_elastic_lab.demo.run import Demo, Places
     from spark_elastic_lab.demo.summary import draw_summary
     from spark_elastic_tools.live import Stage
@@ -128,5 +128,5 @@ def _run(folder: Path, source: Source, *, mode: Mode, keep: bool, json_file: Pat
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End by SIGTERM and SIGHUP as by Ctrl-C: with everything that was started."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that every started process is stopped."""
     raise KeyboardInterrupt

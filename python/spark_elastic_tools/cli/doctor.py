@@ -1,4 +1,4 @@
-"""`spark-elastic doctor`: will it work here, and if not, what is to be changed?"""
+"""`spark-elastic doctor`: check whether spark-elastic works here, and what to change if not."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from spark_elastic_tools.live import shown
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of checks.")
 @asks_driver
 def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool) -> None:
-    """Check Java, Python, Spark, the jar and the settings; say what to change.
+    """Check Java, Python, Spark, the jar and the settings; report what to change.
 
-    With --live, --url or --app a running application is asked instead: on somebody's own build of Spark, such
-    as Databricks' or EMR's, parts of the plugin can be off. The exit code is 1 if a check fails; warnings do
-    not count.
+    With --live, --url or --app, a running application is asked instead: on a vendor's build of Spark, such as
+    Databricks' or EMR's, parts of the plugin can be off. The exit code is 1 if a check fails; warnings do not
+    count.
     """
     if live or where.url is not None or where.app is not None:
         if properties_file is not None:

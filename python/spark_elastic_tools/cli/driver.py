@@ -1,4 +1,4 @@
-"""What all commands that ask a driver have in common: where it is, how they end, how they print."""
+"""Shared code of all commands that ask a driver: its address, their exit codes, their output."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ EXIT_CODES: dict[type[Failure], int] = {
     Busy: 6,
 }
 _WIDTH_OF_A_LOG = 160
-# Whoever presses the tab key waits for it.
+# The user who pressed the tab key waits for it.
 _COMPLETION_S = 0.5
 _DEFAULT_URL = "http://localhost:4040"
 _DEFAULT_MASTER_UI = "http://localhost:8080"
 
 
 class DriverCommand(click.Command):
-    """A command whose failures are one line each on standard error, and an exit code."""
+    """A command that reports each failure as one line on standard error, and by its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it, and end with the exit code of its failure if it has one."""
+        """Run the command; if it fails, exit with the code of its failure."""
         try:
             return super().invoke(ctx)
         except Failure as failure:
@@ -73,7 +73,7 @@ class DriverCommand(click.Command):
 
 @frozen(kw_only=True)
 class Where:
-    """Where the driver is, as it was typed; what was not is looked up in the environment."""
+    """The driver's address as it was typed; the environment fills in what was not."""
 
     url: str | None
     app: str | None
@@ -83,7 +83,7 @@ class Where:
     header: tuple[str, ...] = ()
 
     def driver(self, **more: float) -> Driver:
-        """Find the driver; nothing is asked of it yet. Raises Failure, and UsageError."""
+        """Find the driver without sending it a request. Raises Failure and UsageError."""
         if self.url is not None and self.app is not None:
             raise click.UsageError("--url and --app both name the driver: leave one of them out")
         headers = self._headers()
@@ -94,10 +94,10 @@ class Where:
         return Driver(_tidy(url or _DEFAULT_URL), headers, **more)
 
     def source(self, journal: Path | None) -> Source:
-        """Read the journal if there is one, else find the driver. Raises Failure, and UsageError."""
+        """Read the journal if one is given, else find the driver. Raises Failure and UsageError."""
         if journal is None:
             return self.driver()
-        # It brings the scheduler and the whole API along, which takes a moment to import.
+        # This imports the scheduler and the whole API, which takes a moment.
         from spark_elastic_tools.recorded import recorded
 
         return recorded(journal)
@@ -112,7 +112,7 @@ class Where:
         return headers | self._login("Authorization" in headers)
 
     def _login(self, has_login: bool) -> dict[str, str]:
-        """Return the header of a login; what was typed counts more than the environment."""
+        """Return the login header; typed options take precedence over the environment."""
         if self.user is not None and self.token_file is not None:
             raise click.UsageError("--user and --token-file are two logins: leave one of them out")
         if self.user is not None:
@@ -181,7 +181,7 @@ journal_option = click.option(
 
 
 def asks_driver(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say where the driver is, as one argument `where`."""
+    """Give a command the options that locate the driver, as one argument `where`."""
 
     @functools.wraps(command)
     def with_where(
@@ -203,7 +203,7 @@ def asks_driver(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def query_argument(*, required: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the argument QUERY, whose names complete if the driver answers at once."""
+    """Give a command the argument QUERY; its names complete if the driver answers quickly."""
     return click.argument("query", required=required, shell_complete=_complete)
 
 
@@ -215,12 +215,12 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[C
         queries = driver.get("/queries")["queries"]
         names = dict.fromkeys(name for query in queries for name in (title(query), query["id"]))
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    except Exception:  # whatever it is, the line that somebody is typing is no place to say it
+    except Exception:  # no error may appear in the line that the user is typing
         return []
 
 
 def console() -> Console:
-    """Return standard output, wide enough for tables where it is no terminal."""
+    """Return a console on standard output, wide enough for tables if it is not a terminal."""
     found = Console()
     if not found.is_terminal and "COLUMNS" not in os.environ:
         found.width = _WIDTH_OF_A_LOG
@@ -228,10 +228,10 @@ def console() -> Console:
 
 
 def print_json(value: Json) -> None:
-    """Print one document."""
+    """Print one JSON document."""
     click.echo(json.dumps(value, indent=2))
 
 
 def clock(ms: int) -> str:
-    """Write a time (epoch ms) as a clock here shows it."""
+    """Format a time (epoch ms) in the local time zone."""
     return f"{datetime.fromtimestamp(ms / 1_000):%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,4 @@
-"""`spark-elastic explain`: why a query was rescaled, or was not; why a batch stage got its parallelism."""
+"""`spark-elastic explain`: why a query was or was not rescaled, or why a batch stage got its parallelism."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _HOLDS = ("held", "nothing_to_do", "failed", "finished")
 def explain(
     where: Where, query: str | None, stages: bool, limit: int, journal: Path | None, as_json: bool
 ) -> None:
-    """Say why a QUERY was last rescaled, and why it has not been since; without QUERY, say so of all.
+    """Explain why a QUERY was last rescaled, and why it has not been since; without QUERY, explain all.
 
-    For a query with a policy: what it wants, what it goes by, and when a backlog will be gone.
+    For a query with a policy: what the policy wants, what it bases that on, and when a backlog will be gone.
 
-    With --stages: why the latest batch stages got their parallelism. --json has the decisions, as the API has
-    them.
+    With --stages: why the latest batch stages got their parallelism. --json prints the decisions as the API
+    returns them.
     """
     if stages and query is not None:
         raise click.UsageError("stages belong to no streaming query: leave QUERY or --stages out")
@@ -64,7 +64,7 @@ def explain(
 
 
 def _explanation(source: Source, query: Json) -> Json:
-    """Find the last decision that changed something, what held the query still since, and the rescale."""
+    """Find the last decision that changed the query, what has held it since, and its rescale."""
     decisions = source.get(f"/decisions?query={query['id']}&limit={_MOST}")["decisions"]
     rescales = source.get(f"/queries/{query['id']}/rescales")["rescales"]
     last = next((d for d in decisions if d["kind"] in _CHANGES), None)

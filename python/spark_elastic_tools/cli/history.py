@@ -1,4 +1,4 @@
-"""`spark-elastic history`: what became of each rescale of a query."""
+"""`spark-elastic history`: a query's rescales and their outcomes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _STATUS = {"completed": "green", "failed": "red", "in_progress": "yellow"}
 @json_option
 @asks_driver
 def history(where: Where, query: str, journal: Path | None, as_json: bool) -> None:
-    """List the rescales of a QUERY, the newest first, and the failures of its runs.
+    """List the rescales of a QUERY, newest first, and the failures of its runs.
 
-    --json has both as the API has them: {"rescales": [{…}], "exceptions": [{…}]}.
+    --json prints both as the API returns them: {"rescales": [{…}], "exceptions": [{…}]}.
     """
     source = where.source(journal)
     found = find_at(source, query)
@@ -75,7 +75,7 @@ def _rescales(name: str, rescales: Sequence[Json]) -> Table:
 
 
 def change(before: int | None, after: int | None) -> str:
-    """Write a number before and after; what is not known is left out."""
+    """Format a number before and after a change; an unknown value is left out."""
     known = [str(value) for value in (before, after) if value is not None]
     return " → ".join(known) or "–"
 

@@ -70,12 +70,12 @@ def init_script(
     \b
     pip download --only-binary=:all: --python-version 3.11 --platform manylinux2014_x86_64 \\
       --dest wheels spark-elastic
-    spark-elastic init-script databricks --files wheels --from /Volumes/main/tools --output init.sh
+    spark-elastic init-script databricks --files wheels --from /Volumes/main/tools/jars --output init.sh
     spark-elastic init-script emr --files wheels --from s3://bucket/tools --output bootstrap.sh
 
-    The script pins this version, chooses the jar by the Spark and Scala of the machine, installs the policy
-    engine into a folder of its own, turns the plugin on, and says in a log what it did. How it is used, and
-    what was not tried on the platform itself, stands at its top.
+    The script pins this version, picks the jar for the machine's Spark and Scala, installs the policy engine
+    into its own folder, turns the plugin on, and logs what it did. Comments at its top explain how to use it
+    and what has not been tried on the platform itself.
     """  # noqa: D301  # click wants the character itself
     if only_configurations:
         if platform != EMR.name:

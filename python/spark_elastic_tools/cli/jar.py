@@ -1,4 +1,4 @@
-"""`spark-elastic jar`: where the jar is."""
+"""`spark-elastic jar`: the path of the jar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group `spark-elastic`: each command is a module, loaded when it is asked for."""
+"""The group `spark-elastic`: each command is a module that is loaded when it is used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_elastic.version import __version__
 
 try:
     import click
-    import rich as rich  # the commands need it; asking here gives one answer for all
+    import rich as rich  # all commands need it; importing it here gives one error message for all
 except ModuleNotFoundError as missing:
     sys.exit(f"spark-elastic: {missing.name} is not installed: type `pip install 'spark-elastic[cli]'`")
 
@@ -23,7 +23,7 @@ _COMMANDS = (
 
 
 class _Commands(click.Group):
-    """Finds a command NAME as ``spark_elastic_tools.cli.NAME:NAME``, with _ for each -."""
+    """Loads the command NAME from ``spark_elastic_tools.cli.NAME:NAME``, with _ for each -."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in _COMMANDS if find_spec(_module(name)) is not None]
@@ -47,17 +47,17 @@ def _python_name(command: str) -> str:
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spark-elastic")
 def cli() -> None:
-    """Elastic scaling for Apache Spark: streaming queries use the executors that are there.
+    """Elastic scaling for Apache Spark: streaming queries use the executors that are available.
 
     \b
     Exit codes of the commands that ask a driver (status, watch, explain, history, rescale, savepoint, stop):
       0  done
-      1  refused, or it has failed
+      1  refused or failed
       2  wrong usage
-      3  no driver there, or one without spark-elastic, of another version, or with an untrusted certificate
-      4  not allowed: read-only, Spark's ACLs, or a login is needed or wrong
+      3  no driver, or one without spark-elastic, of another version, or with an untrusted certificate
+      4  not allowed: read-only, Spark's ACLs, or a login is missing or wrong
       5  no such query, or more than one
-      6  the policy process is busy or just starting: try again
+      6  the policy process is busy or starting: try again
     """  # noqa: D301  # click wants the character itself
 
 

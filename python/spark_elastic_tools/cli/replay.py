@@ -1,4 +1,4 @@
-"""`spark-elastic replay`: does the scheduler decide today what it decided then?"""
+"""`spark-elastic replay`: check that the scheduler still makes the recorded decisions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _UNREADABLE = 2
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def replay(file: Path) -> None:
-    """Feed the events of a decision journal to a new scheduler and compare what it decides.
+    """Feed the events of a decision journal to a new scheduler and compare its decisions.
 
-    The exit code is 0 if all decisions are the same, 1 if one differs, 2 if FILE is no journal that can be
+    The exit code is 0 if all decisions are the same, 1 if one differs, 2 if FILE is not a journal that can be
     replayed.
     """
     try:

@@ -1,4 +1,4 @@
-"""`spark-elastic rescale`: other bounds for a query."""
+"""`spark-elastic rescale`: change the bounds of a query."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from spark_elastic_tools.cli.driver import (
 from spark_elastic_tools.client import Driver, Json, Refused, find_at, title
 from spark_elastic_tools.live import bounds, shown
 
-# One partition more or fewer than now, as bounds: the rule of `rescale --up` and `--down`.
-# The tab has the same one for + and − (`step.js`); a golden file holds both to it.
+# `rescale --up` and `--down`: one partition more or fewer than now, as bounds.
+# The tab implements the same rule for + and − (`step.js`); a golden file checks both against it.
 
 
 def stepped(bounds: Json, now: int, step: int, most: int) -> Json | None:
-    """Return the bounds of a vertex that has or is about to have `now` partitions, moved by `step` (1, -1).
+    """Return the bounds of a vertex after a step (1 or -1) from its current or pending count `now`.
 
-    It is an order, whatever it is worth: the bound behind it is moved there, the other one only where it
-    is in the way. None if there can be no such count: the fewest are 1, the most are `most`.
+    The step is an order and is carried out even if it does not pay. The bound behind the step moves to the
+    new count; the other bound moves only if it is in the way. Return None if the new count would be below 1
+    or above `most`.
     """
     lower, upper = bounds["lowerBound"], bounds["upperBound"]
-    # New bounds may be waiting for the end of a cooldown.
+    # The new bounds may still be waiting for a cooldown to end.
     to = max(lower, min(upper, now)) + step
     if not 1 <= to <= most:
         return None
@@ -64,9 +65,9 @@ def rescale(
 ) -> None:
     """Change the bounds of a QUERY (adaptive mode); they take effect in one of its next micro-batches.
 
-    If somebody else changes them at the same moment, nothing is changed, and there is an error. --json prints
-    the query after the change, as the API has it. Bounds that were set are kept beside the checkpoint of the
-    query, for later drivers as well; --reset takes them back.
+    If another client changes them at the same moment, nothing is changed and the command fails. --json prints
+    the query after the change, as the API returns it. Bounds that were set are stored next to the query's
+    checkpoint and also apply to later drivers; --reset withdraws them.
     """
     some = any(bound is not None for bound in (lower, upper, target))
     ways = (some, parallelism is not None, up, down, reset)
@@ -85,7 +86,7 @@ def rescale(
     if vertex not in wanted:
         raise Refused(f"{title(found)} has no vertex '{vertex}', only {', '.join(wanted)}")
     both = wanted[vertex]["parallelism"]
-    # What is left out stays, as far as the bounds let it.
+    # The driver keeps a target that is not sent if the new bounds allow it.
     both.pop("target", None)
     if parallelism is not None:
         lower = upper = parallelism
@@ -99,7 +100,7 @@ def rescale(
 
 
 def _show(driver: Driver, found: Json, vertex: str, as_json: bool) -> None:
-    """Print the query as it is now; it was `found` with other bounds."""
+    """Print the query as it is now; `found` is the query before the change."""
     now = driver.get(f"/queries/{found['id']}")
     if as_json:
         print_json(now)
@@ -129,7 +130,7 @@ def _step(query: Json, vertex: str, bounds: Json, step: int, most: int) -> Json:
 
 
 def _now(query: Json, vertex: str) -> int | None:
-    """Return the partitions that a vertex has or is about to have; a source has tasks that read it."""
+    """Return the current or pending partitions of a vertex; for a source, the tasks that read it."""
     if vertex == "shuffle":
         count = query["target"] or query["partitions"]
     else:

@@ -1,4 +1,4 @@
-"""`spark-elastic savepoint`: a copy of a query's checkpoint."""
+"""`spark-elastic savepoint`: copy a query's checkpoint."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def savepoint(
 ) -> None:
     """Take a savepoint of a QUERY, wait until it is complete, and print its path.
 
-    TARGET is the folder under which it is written, a path or a URI of a Hadoop file system. It has to be
-    below spark.elastic.savepointDir, which is the default, or spark.elastic.savepoint.allowedPrefixes.
-    --json prints the savepoint as the API has it.
+    TARGET is the folder in which the savepoint is written, a path or a URI of a Hadoop file system. It must
+    be below spark.elastic.savepointDir, which is the default, or spark.elastic.savepoint.allowedPrefixes.
+    --json prints the savepoint as the API returns it.
     """
     driver = where.driver()
     savepointing = Savepointing(driver, find_at(driver, query))

@@ -1,4 +1,4 @@
-"""`spark-elastic simulate`: what would the policies make of this load?"""
+"""`spark-elastic simulate`: show how the policies would handle a load."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def simulate(
     svg: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the scheduler against a simulated Spark, and report what comes of it.
+    """Run the scheduler against a simulated Spark and report the results.
 
-    SCENARIO is a YAML file with queries, cluster and settings; without one there are the queries of --load.
+    SCENARIO is a YAML file with queries, cluster and settings; without it, --load defines the queries.
     Options override the file. The same scenario and seed give the same metrics, to the last digit. The exit
-    code is 0, 1 if a policy of yours has failed when it was asked, or 2 if an option or a file is invalid.
+    code is 0, 1 if one of your own policies failed when it was asked, or 2 if an option or a file is invalid.
     """
-    sys.path.insert(0, "")  # where a policy may be that is not installed yet
+    sys.path.insert(0, "")  # finds a policy in the current folder that is not installed yet
     try:
         told = None if journal is None else heard(entry for _, entry in read_journal(journal))
         what = _scenario(_read(scenario, told), loads, settings)
         given: dict[str, Any] = {"hours": hours, "seed": seed, "max_lag_s": max_lag}
         what = evolve(what, **{name: value for name, value in given.items() if value is not None})
         if svg is not None:
-            svg.mkdir(parents=True, exist_ok=True)  # what cannot be made is said before the work is done
+            svg.mkdir(parents=True, exist_ok=True)  # fails before the work is done, not after it
         names = (*policies, *((*OWN, *RIVALS) if compare else ())) or ("as-set",)
         results = _run(what, tuple(dict.fromkeys(names)), quiet=as_json)
         if told is not None:
@@ -125,7 +125,7 @@ def _scenario(read: Scenario | None, loads: tuple[str, ...], settings: tuple[str
 
 
 def _without_recorded(scenario: Scenario, queries: Iterable[str]) -> Scenario:
-    """Forget what was recorded of these queries: they get another load, so nothing of it is so again."""
+    """Drop the recorded data of these queries: with another load, it no longer applies."""
     known = scenario.recorded
     if known is None:
         return scenario
@@ -150,7 +150,7 @@ def _run(scenario: Scenario, policies: tuple[str, ...], *, quiet: bool) -> list[
 
 
 def _say_failures(results: list[Result]) -> bool:
-    """Say which policies have failed when they were asked, and whether any has."""
+    """Report which policies failed when they were asked, and return whether any did."""
     lines = [(result.policy, line) for result in results for line in failures(result)]
     for contender, line in lines:
         whose = "" if line.startswith(f"{contender} ") else f"{contender}: "

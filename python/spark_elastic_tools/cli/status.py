@@ -1,4 +1,4 @@
-"""`spark-elastic status`: an application at a glance."""
+"""`spark-elastic status`: an overview of an application."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from spark_elastic_tools.live import Documents, draw_snapshot
 @json_option
 @asks_driver
 def status(where: Where, query: str | None, journal: Path | None, as_json: bool) -> None:
-    """Show mode, slots, executors and queries, or one QUERY of them (a name, an id, the beginning of one).
+    """Show mode, slots, executors and queries, or one QUERY (a name, an id or the start of an id).
 
-    For queries with a policy: the slots that it wants, their load, and when a backlog will be gone.
+    For queries with a policy: the slots it wants, their load, and when a backlog will be gone.
 
-    --json has the API's overview and its queries: {"overview": {…}, "queries": [{…}]}.
+    --json prints the API's overview and its queries: {"overview": {…}, "queries": [{…}]}.
     """
     source = where.source(journal)
     overview, queries = source.get("/overview"), source.get("/queries")["queries"]

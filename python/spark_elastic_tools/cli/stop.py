@@ -1,4 +1,4 @@
-"""`spark-elastic stop`: the end of a query."""
+"""`spark-elastic stop`: stop a query."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from spark_elastic_tools.live import shown
 @json_option
 @asks_driver
 def stop(where: Where, query: str, target: str | None, wait: bool, timeout: float, as_json: bool) -> None:
-    """Stop a QUERY for good, and wait until it has ended; with a savepoint, print its path.
+    """Stop a QUERY permanently and wait until it has ended; with a savepoint, print its path.
 
-    --json prints the savepoint, or the query, as the API has it.
+    --json prints the savepoint or the query as the API returns it.
     """
     driver = where.driver()
     found = find_at(driver, query)
@@ -57,7 +57,7 @@ def _wait_for_end(driver: Driver, query: Json, timeout_s: float) -> Json:
         try:
             now = driver.get(f"/queries/{query['id']}")
         except NoDriver:
-            return query  # its application has ended with it
+            return query  # the application ended with the query
         return now if now["state"] == "Finished" else None
 
     return until(look, timeout_s, f"{title(query)} has not ended")

@@ -1,4 +1,4 @@
-"""Wait for what was asked of a driver to come about."""
+"""Wait until a driver has done what was requested."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from spark_elastic_tools.client import Busy, Driver, Json, NoDriver, Refused, title
 
-# An application may end soon after its last query, and with it who can be asked.
+# An application may end soon after its last query, and then its driver no longer answers.
 _TICK_S = 0.1
 _FAILURES = ("savepoint_failed", "savepoint_refused", "savepoint_nowhere")
 
@@ -25,7 +25,7 @@ wait_option = click.option("--wait/--no-wait", default=True, help="Wait until it
 
 
 class Savepointing:
-    """A savepoint of a query, from before it is asked for to its end."""
+    """A savepoint of a query, from just before the request to its end."""
 
     def __init__(self, driver: Driver, query: Json) -> None:
         self._driver = driver
@@ -35,21 +35,22 @@ class Savepointing:
         self._last = max((said["number"] for said in self._said(0)), default=0)
 
     def ask(self, target: str | None, *, stop: bool) -> None:
-        """Ask for it; None: the folder of the settings. Raises Failure."""
+        """Request the savepoint, by default in the folder from the settings. Raises Failure."""
         body: Json = {"stop": stop}
         if target is not None:
             body["target"] = target
         self._driver.order(self._path, body)
 
     def wait(self, timeout_s: float) -> Json:
-        """Return it once it is complete. Raises Failure if it fails or takes longer."""
+        """Return the savepoint once it is complete. Raises Failure if it fails or takes longer."""
         try:
             return until(self._look, timeout_s, f"the savepoint of {title(self._query)} is not complete")
         except NoDriver as gone:
             raise Refused(f"cannot tell any more whether the savepoint is complete: {gone}") from gone
 
     def _look(self) -> Json | None:
-        # In this order: a savepoint that has failed is no longer to come.
+        # Decisions are read before savepoints: after a failure or the query's end, no new savepoint can
+        # appear.
         said = list(self._said(self._last))
         for taken in self._taken():
             if taken["path"] not in self._before:
@@ -70,13 +71,13 @@ class Savepointing:
 
 
 def until(look: Callable[[], Json | None], timeout_s: float, what: str) -> Json:
-    """Return what `look` finds. Raises Refused, with `what` is not so, after `timeout_s`; and Failure."""
+    """Poll `look` until it returns a value. Raises Failure, and after `timeout_s` Refused with `what`."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
             found = look()
         except Busy:
-            found = None  # the policy is being replaced, or the machine is slow
+            found = None  # the policy process is being replaced, or the machine is slow
         if found is not None:
             return found
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""`spark-elastic watch`: an application live."""
+"""`spark-elastic watch`: a live view of an application."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _DRIVER_TICK_S = 1.0
 @click.argument("journal", type=click.Path(path_type=Path), required=False)
 @asks_driver
 def watch(where: Where, journal: Path | None) -> None:
-    """Show the queries and executors of an application while it runs, until Ctrl-C.
+    """Show the queries and executors of a running application, until Ctrl-C.
 
-    Asks the driver every second, or follows the application's JOURNAL. Where there is no terminal, prints one
-    line for each decision and change.
+    Asks the driver every second, or follows the application's JOURNAL. Without a terminal, prints one line
+    for each decision and change.
     """
     try:
         if journal is None:
@@ -65,7 +65,7 @@ def _watch_journal(journal: Path) -> None:
 
 
 def _go_on(look: Look, stage: Stage, wait: Callable[[], None]) -> None:
-    """Show one snapshot after another; while the policy is busy or gone there is none."""
+    """Show one snapshot after another; skip those for which the policy process is busy or gone."""
     answers = True
     while True:
         wait()

@@ -1,1 +1,1 @@
-"""Scripts that install spark-elastic on the machines of a managed platform: of what, and from which files."""
+"""Generate scripts that install spark-elastic on the machines of a managed platform."""

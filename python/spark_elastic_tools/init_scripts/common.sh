@@ -140,7 +140,7 @@ bring() {
   esac
 }
 
-# stage all|ours: fills STAGE with what is to be installed, or with what is ours of it, and checks it.
+# stage all|ours: fills STAGE with all files to install, or with ours alone, and checks them.
 stage() {
   local wanted=$1 sum file found hashes=()
   STAGE=$(mktemp -d)
@@ -210,7 +210,7 @@ SH
   [ "$installed" = "$VERSION" ] || fail "$TOP/bin/python has spark-elastic $installed after it was installed"
 }
 
-# install all|ours: what TOP is to have; does nothing where all of it is there, unchanged, by this very script.
+# install all|ours: fills TOP; does nothing if this very script has put everything there already, unchanged.
 install() {
   local wanted=$1 folders=("$TOP/jars")
   if [ "$(head -n 1 "$INSTALLED" 2>/dev/null)" = "# $FINGERPRINT $wanted" ] &&

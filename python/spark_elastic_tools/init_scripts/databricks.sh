@@ -45,7 +45,7 @@ main() {
   find_python "take a Databricks Runtime from 14.3 on" "$DATABRICKS/python/bin/python" python3
   install "$wanted"
   place_jar "$DATABRICKS/jars" "$DATABRICKS/spark/VERSION"
-  # Last: the driver is told of the plugin when all that it needs is there.
+  # Last: the settings turn the plugin on once everything it needs is in place.
   [ "$wanted" = ours ] || configure
   finish
 }

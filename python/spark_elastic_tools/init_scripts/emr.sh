@@ -6,7 +6,7 @@ readonly DEFAULTS=$ROOT/etc/spark/conf/spark-defaults.conf
 readonly BEGIN_MARK='# begin of spark-elastic'
 readonly END_MARK='# end of spark-elastic'
 
-# Spark is installed after bootstrap actions: waits for it, for so many seconds.
+# Spark is installed after bootstrap actions: waits for it, for this many seconds.
 wait_for_spark() {
   local left=${SPARK_ELASTIC_WAIT_S:-3600} found
   while found=("$SPARK_FOLDER"/jars/spark-core_*.jar) && [ ${#found[@]} -eq 0 ]; do
@@ -72,11 +72,11 @@ main() {
       fi
       finish
       say "waits in the background for Spark, to put the jar into $SPARK_FOLDER/jars"
-      # EMR continues when nobody holds this script's output any more; the lock is for the one that follows.
+      # EMR continues once no process holds this script's output; the lock is for the one that follows.
       setsid bash "$TOP/bootstrap.sh" place </dev/null >/dev/null 2>&1 3>&- 9>&- &
       ;;
     place)
-      # Nobody else has to wait while this one does.
+      # No other process has to wait while this one does.
       exec 9>&-
       wait_for_spark
       begin

@@ -1,4 +1,4 @@
-"""Put a script together: what it says of itself, its constants, and the bash that does the work."""
+"""Assemble a script: its header comment, its constants, and the bash that does the work."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from spark_elastic.core.keys.rescaling import MODE, PYTHON
 from spark_elastic.spark_conf import PLUGIN, PLUGINS
 from spark_elastic.version import __version__
 
-# The platforms: when scripts run there, where their machines have Spark, how they are configured.
-# The facts are those of the platforms' own documentation, or of what others install there in the same way.
-# Nothing of it was tried on a machine of theirs; the README beside each generated script says so as well.
+# The platforms: when scripts run there, where their machines have Spark, how they are configured. The facts
+# come from the platforms' own documentation, or from other projects that install there the same way. None of
+# it has been tried on a real machine of a platform; the README next to each script in conf says so.
 
 
 @frozen(kw_only=True)
 class Platform:
-    """A platform: its name, by which a file of bash knows what to do there, and what a script says of itself.
+    """A platform: its name, which selects the bash file for it, and the text for a script's header.
 
-    `about` has places for {home} and {log}, the folder of the installation and the log. `schemes` are the
-    kinds of places, beside folders, from which its machines can take files.
+    `about` has placeholders {home} and {log}, the folder of the installation and the log. `schemes` are the
+    URI schemes, in addition to folders, that its machines can take files from.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Platform:
 
 
 def home(version: str) -> str:
-    """Return the folder that a script installs a version into."""
+    """Return the folder into which a script installs a version."""
     return f"/opt/spark-elastic/{version}"
 
 
 def settings(mode: str, version: str) -> Mapping[str, str]:
-    """Return the settings that turn the plugin on where a script has installed it."""
+    """Return the settings that turn the plugin on after a script has installed it."""
     return {
         PLUGINS: PLUGIN,
         MODE.full_name: mode,
@@ -50,9 +50,9 @@ def settings(mode: str, version: str) -> Mapping[str, str]:
 
 
 def configurations(mode: str, version: str) -> list[dict[str, object]]:
-    """Return the settings as EMR takes them when a cluster is created (`--configurations`).
+    """Return the settings in EMR's format for a new cluster (`--configurations`).
 
-    EMR writes its configuration files from such classifications, after bootstrap actions have run; that of
+    EMR writes its configuration files from such classifications after bootstrap actions have run; the one for
     spark-defaults.conf is `spark-defaults`.
     https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-configure-apps.html
     """
@@ -60,23 +60,24 @@ def configurations(mode: str, version: str) -> list[dict[str, object]]:
 
 
 # An init script runs on each node before the driver's or an executor's JVM starts. A cluster does not start
-# if one ends with another code than 0. Packages go by /databricks/python/bin/pip.
+# if a script exits with a code other than 0. Packages are installed with /databricks/python/bin/pip.
 #   https://docs.databricks.com/en/init-scripts/index.html
 #   https://docs.databricks.com/clusters/init-scripts.html
-# DB_IS_DRIVER is TRUE on the driver's node alone.
+# DB_IS_DRIVER is TRUE only on the driver's node.
 #   https://docs.databricks.com/init-scripts/environment-variables.html
-# A script on a volume can read volumes, one in the workspace can read workspace files, from runtime 11.3 on.
+# A script on a volume can read volumes; one in the workspace can read workspace files from runtime 11.3.
 #   https://learn.microsoft.com/azure/databricks/init-scripts/referencing-files
-# Standard (shared) access mode runs init scripts that are on an allowlist; users have no SparkContext there.
+# Standard (shared) access mode runs only allowlisted init scripts; users have no SparkContext there.
 #   https://docs.databricks.com/data-governance/unity-catalog/manage-privileges/allowlist.html
 #   https://learn.microsoft.com/azure/databricks/compute/standard-limitations
-# 14.3 is the first runtime with long-term support whose Spark has a jar: 13.3 has Spark 3.4.
-# Runtime 16.4 exists for Scala 2.12 and 2.13, 17 and later for 2.13 alone.
+# 14.3 is the first runtime with long-term support that has a Spark with a jar: 13.3 has Spark 3.4.
+# Runtime 16.4 comes with Scala 2.12 or 2.13, 17 and later only with 2.13.
 #   https://docs.databricks.com/aws/en/release-notes/runtime/
 #   https://docs.databricks.com/release-notes/runtime/16.4.html
-# Not documented by Databricks, done by others: NVIDIA puts its plugin's jar into /databricks/jars and reads
-# /databricks/spark/VERSION (github.com/NVIDIA/spark-rapids, jenkins/databricks). OpenLineage and Hail write
-# `[driver] { "key" = "value" }` into a file of /databricks/driver/conf, where the name that sorts first wins.
+# Not documented by Databricks, but used by others: NVIDIA puts its plugin's jar into /databricks/jars and
+# reads /databricks/spark/VERSION (github.com/NVIDIA/spark-rapids, jenkins/databricks). OpenLineage and Hail
+# write `[driver] { "key" = "value" }` into a file in /databricks/driver/conf, where the name that sorts first
+# wins.
 DATABRICKS = Platform(
     name="databricks",
     title="Databricks: cluster-scoped init script",
@@ -106,15 +107,15 @@ Not run on Databricks yet. Suspected there:
 )
 
 # Bootstrap actions run on every node, as hadoop with sudo, before EMR installs Spark; a cluster does not
-# start if one fails. A step runs on the primary node after all is installed.
+# start if one fails. A step runs on the primary node after everything is installed.
 #   https://aws.amazon.com/premiumsupport/knowledge-center/bootstrap-step-emr/
 #   https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-plan-bootstrap.html
-# EMR 7 is on Amazon Linux 2023, whose python3 is 3.9; python3.11 and python3.11-pip are further packages.
+# EMR 7 runs on Amazon Linux 2023, whose python3 is 3.9; python3.11 and python3.11-pip are separate packages.
 #   https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-default-ami.html
 #   https://docs.aws.amazon.com/linux/al2023/ug/python.html
-# EMR turns dynamic allocation on.
+# EMR enables dynamic allocation.
 #   https://docs.aws.amazon.com/emr/latest/ReleaseGuide/emr-spark-configure.html
-# Not documented by AWS: Spark's jars are in /usr/lib/spark/jars, where others put jars for the class path.
+# Not documented by AWS: Spark's jars are in /usr/lib/spark/jars, where other projects add jars too.
 EMR = Platform(
     name="emr",
     title="Amazon EMR on EC2: bootstrap action, and step",
@@ -155,34 +156,34 @@ PLATFORMS: Mapping[str, Platform] = {platform.name: platform for platform in (DA
 # The files that a script installs, and their checksums.
 
 
-# As `pip download` and the build of the shim name them.
+# File names as `pip download` and the build of the shim create them.
 _WHEEL = re.compile(r"(?P<name>[\w.]+)-(?P<version>[\w.!+]+)(-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl")
 _JAR = re.compile(r"spark-elastic_\d+\.\d+_\d+\.\d+-(?P<version>.+)\.jar")
 _OURS = "spark-elastic"
 
 
 class FilesError(ValueError):
-    """A folder does not have what a script needs; the message says what was found, and what to type."""
+    """A folder lacks what a script needs; the message says what was found and what to type."""
 
 
 @frozen
 class Files:
-    """What is to be installed: SHA-256 checksums by file name, and pip's lines for the wheels among them."""
+    """The files to install: SHA-256 checksums by file name, and pip requirement lines for the wheels."""
 
     checksums: Mapping[str, str] = field(factory=dict)
     requirements: tuple[str, ...] = ()
 
 
 def from_index(version: str) -> Files:
-    """Return what pip is told if nobody has named files: this version, and what it asks for, unchecked."""
+    """Return the files if no folder is named: this version and its dependencies from pip, unchecked."""
     return Files(requirements=(f"{_OURS}=={version}",))
 
 
 def read_files(folder: Path, version: str) -> Files:
-    """Return the wheels and the jars of ours in a folder, each with its checksum.
+    """Return the wheels and our jars in a folder, each with its checksum.
 
-    Several wheels of one version are alternatives, for other platforms. Raises FilesError if the folder has
-    no wheel of this version of ours, two versions of one package, or a file of ours of another version.
+    Several wheels of one version are alternatives for different platforms. Raises FilesError if the folder
+    has no wheel of this version of ours, two versions of one package, or a file of ours of another version.
     """
     paths = sorted(path for path in folder.glob("*") if path.suffix in (".whl", ".jar"))
     wheels: dict[str, dict[str, list[Path]]] = {}
@@ -233,7 +234,7 @@ def _requirements(
 
 
 def _normal(name: str) -> str:
-    """Return a package's name as the index has it."""
+    """Return a package's name in the index's normalized form."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -246,15 +247,15 @@ def _sha256(path: Path) -> str:
 
 
 class PlaceError(ValueError):
-    """Nothing can be taken from a place; the message says what was found, what is allowed, what to type."""
+    """Files cannot be taken from a place; the message says what was found, what is allowed, what to type."""
 
 
 @frozen(kw_only=True)
 class Order:
-    """What a script is to do.
+    """The options of a script.
 
-    `place` is the folder or URI that it takes `files` from, None: pip's index. With `strict` it ends with
-    another code than 0 where it fails, and the platform then does not start the cluster.
+    `place` is the folder or URI that it takes `files` from; None means pip's index. With `strict`, a failing
+    script exits with a code other than 0, and the platform does not start the cluster.
     """
 
     platform: Platform
@@ -264,20 +265,30 @@ class Order:
     strict: bool = False
 
 
+# Unity Catalog addresses a volume by three names.
+_VOLUMES = "/Volumes/"
+
+
 def check_place(place: str, platform: Platform) -> None:
     """Raise PlaceError if machines of this platform cannot take files from there."""
     scheme = urlsplit(place).scheme
     allowed = ", ".join(f"{name}/..." for name in platform.schemes)
     if scheme and f"{scheme}:" not in platform.schemes:
-        raise PlaceError(f"'{place}' is no place for {platform.name}: name an absolute folder, or {allowed}")
+        raise PlaceError(
+            f"'{place}' is not a place for {platform.name}: name an absolute folder, or {allowed}"
+        )
     if not scheme and not place.startswith("/"):
         raise PlaceError(
-            f"'{place}' is no absolute folder: name one as {platform.name} sees it, or {allowed}"
+            f"'{place}' is not an absolute folder: name one as {platform.name} sees it, or {allowed}"
+        )
+    if place.startswith(_VOLUMES) and len(place.removeprefix(_VOLUMES).strip("/").split("/")) < 3:
+        raise PlaceError(
+            f"'{place}' is not in a volume: name {_VOLUMES}CATALOG/SCHEMA/VOLUME or a folder in it"
         )
 
 
 def script(order: Order) -> str:
-    """Return the script, the same for the same order; its own fingerprint stands in it."""
+    """Return the script, which includes its own fingerprint; equal orders give equal scripts."""
     return _written(order, hashlib.sha256(_written(order, "").encode()).hexdigest())
 
 
@@ -342,5 +353,5 @@ def _bash(name: str) -> str:
     text = (
         resources.files("spark_elastic_tools.init_scripts").joinpath(f"{name}.sh").read_text(encoding="utf-8")
     )
-    # What a fragment says of itself is for who reads it alone.
+    # A fragment's header comment is only for readers of the fragment.
     return text.partition("\n\n")[2]

@@ -49,7 +49,7 @@ def test_what_get_returns_put_takes_and_it_is_in_the_journal_when_the_answer_com
     assert (reply.status, reply.json) == (200, {})
     (event,) = asked(tmp_path)
     assert isinstance(event, ev.RequirementsRequested)
-    assert (event.query, event.bounds, event.by) == (ID, {"shuffle": (1, 3)}, "somebody at 10.0.0.1")
+    assert (event.query, event.bounds, event.by) == (ID, {"shuffle": (1, 3)}, "someone at 10.0.0.1")
     assert api.get(path).json == bounds
     assert api.get(f"{API}/queries/{ID}").json["requirements"] == body(1, 3)
 
@@ -69,7 +69,7 @@ def test_sources_have_bounds_which_a_body_may_leave_out() -> None:
         (order,) = [a for a in running.shim.actions if isinstance(a, BoundSources)]
         assert [(bounds.least, bounds.most) for bounds in order.sources] == [(1, 32_768), (2, 32_768)]
         refused = running.put(REQUIREMENTS, {**body(1, 3), **body(1, 3, "source-2")})
-        assert (refused.status, "'source-2' is no vertex of this query" in refused.errors) == (400, True)
+        assert (refused.status, "'source-2' is not a vertex of this query" in refused.errors) == (400, True)
         query = running.get(f"{API}/queries/{ID}").json
         assert query["sources"] == ["kafka", "kafka"]
 
@@ -103,7 +103,7 @@ def test_by_its_name_and_by_its_id_a_vertex_is_there_twice(api: World, tmp_path:
 def test_an_id_of_another_query_is_no_vertex_of_this_one(api: World) -> None:
     reply = api.put(FLINK, body(1, 2, "0" * 32))
     assert reply.status == 400
-    assert f"'{'0' * 32}' is no vertex of this query" in reply.errors
+    assert f"'{'0' * 32}' is not a vertex of this query" in reply.errors
 
 
 def test_flinks_clients_read_refusals_of_errors_alone(api: World) -> None:
@@ -369,7 +369,7 @@ def test_delete_takes_back_what_was_set(api: World, tmp_path: Path, path: str) -
     assert api.bounds() == (1, 32_768)
     events = [e.event for _, e in read_journal(tmp_path / "journal") if isinstance(e, EventEntry)]
     (dropped,) = [event for event in events if isinstance(event, ev.RequirementsDropped)]
-    assert (dropped.query, dropped.by) == (ID, "somebody at 10.0.0.1")
+    assert (dropped.query, dropped.by) == (ID, "someone at 10.0.0.1")
 
 
 @pytest.mark.parametrize(

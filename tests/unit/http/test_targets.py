@@ -45,7 +45,7 @@ def test_the_folder_of_the_settings_may_have_any_name(folder: str) -> None:
     for other in (f"{folder}%", f"{folder}#1", f"{folder}?1"):
         with pytest.raises(Refusal) as refused:
             permitted(other, settings(folder))
-        assert "it has blanks around it, or one of % ? # " in refused.value.errors[0]
+        assert "it has surrounding blanks, or one of % ? # " in refused.value.errors[0]
 
 
 OUTSIDE = [

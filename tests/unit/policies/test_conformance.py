@@ -34,7 +34,7 @@ def test_policies_that_work_pass(policy: Policy, engine: None) -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        (examples.Raises(), r"Raises has no answer that can be used: LookupError: no such model"),
+        (examples.Raises(), r"Raises has no usable answer: LookupError: no such model"),
         (examples.ChangesWhatItSees(), r"ChangesWhatItSees has changed what it was shown"),
         (examples.Counts(), r"Counts (wants .* and then|keeps something)"),
         (examples.Remembers(), r"Remembers keeps something between two decisions"),

@@ -50,7 +50,7 @@ def test_a_call_that_fails_in_the_driver_is_no_end_of_the_connection_for_request
     with connected(driver) as gateway:
         with pytest.raises(Unanswered, match="could not answer 'serve'"):
             gateway.serve({"id": "h0"}, queue="reads", wait_ms=5)
-        with pytest.raises(Unanswered, match="no JSON"):
+        with pytest.raises(Unanswered, match="is not JSON"):
             gateway.serve({"id": {1, 2}}, queue="reads", wait_ms=5)
         assert gateway.serve(None, queue="reads", wait_ms=5) == Served()
 

@@ -178,7 +178,7 @@ def test_without_beginning_and_state_a_journal_can_be_read_but_not_replayed(tmp_
     for file in (path, older):
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(line for line in lines if not line.startswith('{"state"')))
-    with pytest.raises(Unreadable, match="the beginning of this run is gone, and its state was too large"):
+    with pytest.raises(Unreadable, match="the start of this run is missing, and its state was too large"):
         replay(read_journal(path), CountingPolicy)
 
 
@@ -186,7 +186,7 @@ def test_a_state_of_another_form_is_refused_with_the_reason(tmp_path: Path) -> N
     path = long_journal(tmp_path)
     for file in (path, path.with_name(path.name + ".1")):
         file.write_text(file.read_text().replace('"executors":', '"people":'))
-    with pytest.raises(Unreadable, match=r"\.1:2: the state cannot be taken up: nobody has counted"):
+    with pytest.raises(Unreadable, match=r"\.1:2: the saved state cannot be loaded: nobody has counted"):
         replay(read_journal(path), CountingPolicy)
 
 
@@ -230,7 +230,7 @@ def test_a_state_is_written_now_and_then(tmp_path: Path) -> None:
         ("[]\n{}\n", ":1: no line of a journal"),
         ('{"journal": 2}\n', "format 2, this version reads format 1"),
         ('{"event": {"type": "MoonRose"}}\n', "unknown event type 'MoonRose'"),
-        ('{"event": {"type": "TimerFired", "id": "r1", "at": 1, "timer": "t"}}\n', "begins with its header"),
+        ('{"event": {"type": "TimerFired", "id": "r1", "at": 1, "timer": "t"}}\n', "must start with its header"),
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -256,7 +256,7 @@ def test_a_disk_error_ends_the_journal_with_one_warning_and_not_the_policy(
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         record(in_the_way, *crowd(3))
     (message,) = caplog.messages
-    assert message.startswith("no decision journal from here on")
+    assert message.startswith("decision journal stopped")
     assert str(in_the_way) in message
 
 

@@ -77,7 +77,7 @@ def test_a_symbolic_link_is_not_followed_and_not_touched(
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         assert opened(path).failed
     (said,) = caplog.messages
-    assert said.startswith("no decision journal from here on: ")
+    assert said.startswith("decision journal stopped: ")
     assert said.endswith("j.jsonl: it is a symbolic link: remove it")
     assert path.is_symlink()
     assert (target.read_text() == "precious") if there else not target.exists()
@@ -122,7 +122,7 @@ def test_nothing_is_resumed_from_the_journal_of_another_user_or_from_a_link(
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING, "spark_elastic"):
         patched.setattr(os, "geteuid", lambda: OTHER)
         assert not went_on(application)
-    assert caplog.messages[0].startswith("begins anew, without what was before: ")
+    assert caplog.messages[0].startswith("starting over, without its earlier state: ")
     assert "it belongs to another user" in caplog.messages[0]
 
     caplog.clear()
@@ -130,7 +130,7 @@ def test_nothing_is_resumed_from_the_journal_of_another_user_or_from_a_link(
     application.path.symlink_to(real)
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         assert not went_on(application)
-    assert "begins anew, without what was before: " in caplog.messages[0]
+    assert "starting over, without its earlier state: " in caplog.messages[0]
     assert "it is a symbolic link" in caplog.messages[0]
 
 

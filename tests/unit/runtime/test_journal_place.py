@@ -196,4 +196,4 @@ def test_one_that_nobody_has_asked_for_may_end(
         journal = open_journal(load({}), snapshot({}))
     assert journal.path is None
     assert not journal.failed
-    assert "no decision journal from here on" in caplog.text
+    assert "decision journal stopped" in caplog.text

@@ -89,7 +89,7 @@ def test_a_state_counts_where_a_run_begins_with_it_or_what_was_before_is_gone() 
 def test_a_state_that_is_refused_waits_for_the_next_one() -> None:
     told = steps(header(), state(), event(1), state(executors=1))
     assert told[1] == StateRefused(
-        place="1", reason="the state cannot be taken up: nobody has counted", begins=True
+        place="1", reason="the saved state cannot be loaded: nobody has counted", begins=True
     )
     assert [type(step) for step in told[2:]] == [LeftOut, StateRestored]
 
@@ -107,7 +107,7 @@ def test_what_the_policy_raises_is_told_and_the_rest_waits_to_be_asked_for() -> 
 
 
 def test_what_is_no_journal_of_this_version_is_refused_with_its_place() -> None:
-    with pytest.raises(Unreadable, match=r"^0: a journal begins with its header"):
+    with pytest.raises(Unreadable, match=r"^0: a journal must start with its header"):
         steps(event(1))
     with pytest.raises(
         Unreadable, match=r"^0: its settings are not those of this version: spark\.elastic\.no"

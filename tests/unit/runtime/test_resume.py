@@ -248,7 +248,7 @@ def refused(caplog: pytest.LogCaptureFixture, application: Application) -> str:
     with caplog.at_level(logging.INFO, "spark_elastic"):
         assert resume_of(application) is None
     (message,) = caplog.messages
-    assert message.startswith("begins anew")
+    assert message.startswith("starting over")
     return message
 
 

@@ -1,7 +1,7 @@
-"""Run a module of the policy engine: the installed one if it is of this jar's version, else the jar's own.
+"""Run a module of the policy engine: the installed one if it has this jar's version, else the jar's own.
 
-The driver starts ``PYTHON spark-elastic_....jar spark_elastic.runtime``, and Python runs this file in it.
-A Python that is too old has to read it as well, so nothing here is newer than Python 2.7.
+The driver starts ``PYTHON spark-elastic_....jar spark_elastic.runtime``, and Python runs this file in the
+jar. A Python that is too old must be able to read this file, so nothing here is newer than Python 2.7.
 """
 
 import os
@@ -9,14 +9,14 @@ import subprocess
 import sys
 
 OLDEST = (3, 10)
-# PolicyProcess.scala knows it: the next attempt would end the same way.
+# PolicyProcess.scala knows this code, and does not try again, because the result would be the same.
 CANNOT_RUN = 5
 
 jar = os.path.abspath(sys.argv[0])
 python = (sys.executable or "python") + " (Python " + ".".join(map(str, sys.version_info[:3])) + ")"
 
 if sys.version_info[:2] < OLDEST:
-    # A machine whose own Python is old often has a newer one beside it, under its full name.
+    # A machine with an old Python of its own often also has a newer one, under its full name.
     names = ["python3." + str(minor) for minor in range(40, OLDEST[1] - 1, -1)]
     folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder)]
     check = "import sys; sys.exit(sys.version_info[:2] < " + repr(OLDEST) + ")"
@@ -24,7 +24,7 @@ if sys.version_info[:2] < OLDEST:
         for newer in [os.path.join(folder, name) for name in names for folder in folders]:
             if not os.path.isfile(newer) or not os.access(newer, os.X_OK):
                 continue
-            # A file of that name may be a stand-in that only says what is not installed.
+            # A file of that name may be a stub that only says what is not installed.
             if subprocess.call([newer, "-c", check], stdin=nothing, stdout=nothing, stderr=nothing) == 0:
                 command = list(sys.argv)
                 command.insert(0, newer)
@@ -40,11 +40,11 @@ else:
     from importlib import metadata
     from importlib.machinery import PathFinder
 
-    # Only the engine may be imported of the jar, whose other folders would be packages as well.
+    # Only the engine may be imported from the jar, because its other folders would count as packages too.
     sys.path.remove(sys.argv[0])
     built = (pkgutil.get_data("__main__", "spark-elastic.properties") or b"").decode().splitlines()
     version = dict(line.split("=", 1) for line in built)["version"]
-    # No name that could be imported: PySpark puts the jars of --packages on the path of the application.
+    # This name cannot be imported: PySpark puts the jars of --packages on the application's path.
     engine = os.path.join(jar, "policy-engine")
     if PathFinder.find_spec("spark_elastic", [engine]) is not None:
         try:

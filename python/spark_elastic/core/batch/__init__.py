@@ -1,1 +1,1 @@
-"""Batch stages: how many partitions a shuffle writes, which ranges its tasks read, how a scan is split."""
+"""Batch stages: the partitions that a shuffle writes, the ranges that tasks read, the splits of a scan."""

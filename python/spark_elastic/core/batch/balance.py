@@ -1,4 +1,4 @@
-"""From partitions to ranges of about a task's volume, as many as the bounds allow."""
+"""Cuts partitions into ranges of about one task's volume, as many as the bounds allow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spark_elastic.core.batch.settings import least_volume, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import Preset
 
-# The partitions that a group has written, and how a row of them is cut into neighbouring ranges.
-# A range is at least one partition, however large that is. Ranges are told by where they start: each ends
-# where the next one starts, the last one with the last partition.
+# The partitions that a group has written, and how they are cut into contiguous ranges.
+# A range is at least one partition, however large that is. Ranges are given by their starts: each ends where
+# the next one starts, the last one with the last partition.
 
 
 @define
 class Partitions:
-    """The bytes of each partition, at least one, those of all exchanges of a group added up."""
+    """The bytes of each partition, summed over all exchanges of a group; there is at least one partition."""
 
     sizes: Sequence[int]
     _sums: list[int] = field(init=False)
@@ -35,17 +35,17 @@ class Partitions:
 
     @property
     def largest(self) -> int:
-        """The bytes of the largest partition: no limit below it can be kept."""
+        """The bytes of the largest partition: no lower limit can be kept."""
         return max(self.sizes)
 
     def count(self, limit: int, enough: int | None = None) -> int:
-        """Count the ranges that a limit makes; what is above `enough` need not be counted to the end."""
+        """Count the ranges for a limit, stopping when there are more than `enough`."""
         return len(self.cut(limit, enough))
 
     def cut(self, limit: int, enough: int | None = None) -> list[int]:
         """Cut from left to right into ranges of at most `limit` bytes, where partitions allow it.
 
-        Returns the starts of the ranges, of one more than `enough` if there are so many.
+        Returns the starts of the ranges, of `enough` + 1 at most.
         """
         sums, end = self._sums, len(self.sizes)
         room = end if enough is None else enough + 1
@@ -53,12 +53,12 @@ class Partitions:
         position = 0
         while position < end and len(starts) < room:
             starts.append(position)
-            # From the partition after the next: the first one is taken in any case.
+            # The first partition always belongs to the range, so the search starts after it.
             position = bisect_right(sums, sums[position] + limit, position + 2, end + 1) - 1
         return starts
 
     def cut_evenly(self, tasks: int) -> list[int]:
-        """Cut into `tasks` ranges of about as many partitions each, and return their starts.
+        """Cut into `tasks` ranges of about the same number of partitions, and return their starts.
 
         Raises ValueError unless each task can have a partition.
         """
@@ -73,7 +73,7 @@ class Partitions:
         return list(map(sub, [*edges[1:], self.total], edges))
 
     def without_empty(self, starts: Sequence[int]) -> list[int]:
-        """Join ranges without bytes to a neighbour, and return the starts that are left."""
+        """Join ranges without bytes to a neighbour, and return the starts that remain."""
         sizes = self.sizes_of(starts)
         if all(sizes):
             return list(starts)
@@ -88,7 +88,7 @@ class Partitions:
         return kept
 
 
-# Tasks run in waves, as many at a time as there are slots: full waves cost no more than begun ones.
+# Tasks run in waves, one task per slot: a full wave costs no more than a partial one.
 
 
 EVEN = 1.1
@@ -100,41 +100,41 @@ _STEPS = 1024
 
 
 def smallest_task(chosen: int | None, volume: int) -> int:
-    """Return the bytes that a task has at least: what the application has chosen, else 1 MiB."""
+    """Return the least bytes of a task: what the application has set, else 1 MiB, but at most `volume`."""
     return max(1, min(least_volume(chosen), volume))
 
 
 @frozen(kw_only=True)
 class Waves:
-    """The slots that there are now (0: not known), and the bytes below which no task is worth its start."""
+    """The current slots (0 if unknown), and the bytes below which no task is worth its start."""
 
     slots: int
     smallest: int
 
     def fill(self, needed: int, total: int, upper: int) -> int:
-        """Fill the last wave of `needed` tasks, as far as their bytes and the upper bound allow it."""
+        """Fill the last wave of `needed` tasks, as far as their bytes and the upper bound allow."""
         if self.slots < 1:
             return needed
         full = -(-needed // self.slots) * self.slots
         return min(max(needed, min(full, total // self.smallest)), upper)
 
     def duration(self, tasks: int, largest: int) -> int:
-        """Reckon how long a stage takes at most, in bytes that one slot could read meanwhile."""
+        """Estimate how long a stage takes at most, in bytes that one slot could read in that time."""
         return -(-tasks // max(1, self.slots)) * (largest + self.smallest)
 
 
 def even_out(partitions: Partitions, limit: int, needed: int, bounds: Bounds, waves: Waves) -> list[int]:
-    """Cut into ranges of at most `limit` bytes that fill the slots, the largest as small as can be.
+    """Cut into ranges of at most `limit` bytes that fill the slots, the largest as small as possible.
 
-    `needed` is how many there have to be at least; larger than `limit` is only what cannot be cut. Returns
-    the starts of the ranges.
+    `needed` is the minimum number of ranges. Only a single partition may be larger than `limit`. Returns the
+    starts of the ranges.
     """
-    # Spark starts one more task for what is left over, so there are never fewer than it would start.
+    # Spark starts one more task for the remainder, so there are never fewer than it would start.
     goal = waves.fill(needed, partitions.total + waves.smallest - 1, bounds.upper)
     alone = needed >= len(partitions.sizes)
     best = partitions.cut(limit) if alone else _smallest_ranges(partitions, limit, goal)
     largest, ratio = _evenness(partitions, best)
-    # More tasks can only be more even while the largest is one that can be cut.
+    # More tasks can only be more even while the largest one can be cut.
     for _ in range(_MORE_WAVES if waves.slots > 0 and ratio > EVEN and largest > partitions.largest else 0):
         more = min(goal + waves.slots, bounds.upper)
         if more == goal or more * waves.smallest > partitions.total:
@@ -151,17 +151,17 @@ def even_out(partitions: Partitions, limit: int, needed: int, bounds: Bounds, wa
 
 
 def _smallest_ranges(partitions: Partitions, limit: int, goal: int) -> list[int]:
-    """Lower the limit as far as there are no more than `goal` ranges."""
+    """Lower the limit as far as possible without exceeding `goal` ranges."""
     if goal >= len(partitions.sizes):
         return partitions.cut(0)
-    # To the byte for small limits; for the others a thousandth of the limit makes no difference.
+    # Exact to the byte for small limits; for others, a thousandth of the limit makes no difference.
     unit = max(1, limit // _STEPS)
     low, high = 0, -(-limit // unit)
 
     def is_enough(step: int) -> bool:
         return partitions.count(min(step * unit, limit), goal) <= goal
 
-    # Nearly always it lies between an even share and that with one partition more.
+    # The result is nearly always between an even share and one that has a partition more.
     share = partitions.total // goal // unit
     if 0 < share < high:
         if is_enough(share):
@@ -175,7 +175,7 @@ def _smallest_ranges(partitions: Partitions, limit: int, goal: int) -> list[int]
 
 
 def _evenness(partitions: Partitions, starts: Sequence[int]) -> tuple[int, float]:
-    """Return the bytes of the largest range, and how many times the mean they are."""
+    """Return the bytes of the largest range, and their ratio to the mean."""
     sizes = partitions.sizes_of(starts)
     largest = max(sizes)
     return largest, largest * len(sizes) / max(1, sum(sizes))
@@ -184,11 +184,11 @@ def _evenness(partitions: Partitions, starts: Sequence[int]) -> tuple[int, float
 def balance(
     partitions: Partitions, volume: int, bounds: Bounds, *, preset: Preset, waves: Waves | None
 ) -> list[int]:
-    """Cut partitions into ranges of at most `volume` bytes; move that limit as far as the bounds ask for.
+    """Cut partitions into ranges of at most `volume` bytes, moving that limit as far as the bounds require.
 
-    There are at least as many partitions as `bounds.upper`. `waves` fills the slots, None leaves them out of
-    account. If no limit gives an allowed number, partitions are split by count, as the preset has it. Returns
-    the starts of the ranges.
+    There must be at least `bounds.upper` partitions. `waves` fills the slots, None ignores them. If no limit
+    gives an allowed number, partitions are split by count, as the preset defines. Returns the starts of the
+    ranges.
     """
     count = partitions.count(volume)
     needed = max(bounds.lower, min(count, bounds.upper))
@@ -206,7 +206,7 @@ def balance(
 
 
 def _raise(partitions: Partitions, limit: int, upper: int, *, exactly: bool) -> int | None:
-    """Raise the limit until there are no more than `upper` ranges; not `exactly`: as far as is enough."""
+    """Raise the limit until there are at most `upper` ranges; if not `exactly`, to any that is sufficient."""
 
     def is_enough(at: int) -> bool:
         return partitions.count(at, upper) <= upper
@@ -218,7 +218,7 @@ def _raise(partitions: Partitions, limit: int, upper: int, *, exactly: bool) -> 
 
 
 def _lower(partitions: Partitions, limit: int, lower: int) -> int | None:
-    """Lower the limit until there are enough ranges, and on as long as that makes no more of them."""
+    """Lower the limit until there are enough ranges, and further while that makes no more of them."""
     low = min(min(partitions.sizes), limit)
     highest = greatest(lambda at: partitions.count(at) >= lower, low, limit)
     if highest is None:
@@ -228,12 +228,12 @@ def _lower(partitions: Partitions, limit: int, lower: int) -> int | None:
 
 
 def least(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Find the least number of `low` to `high`, both included, from which on it `holds`; None: never."""
+    """Find the least number from `low` to `high`, both included, from which on it `holds`, None if none."""
     found = low + bisect_left(range(low, high + 1), True, key=holds)
     return found if found <= high else None
 
 
 def greatest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
-    """Find the greatest number of `low` to `high`, both included, up to which it `holds`; None: never."""
+    """Find the greatest number from `low` to `high`, both included, up to which it `holds`, None if none."""
     found = low + bisect_left(range(low, high + 1), True, key=lambda number: not holds(number)) - 1
     return found if found >= low else None

@@ -1,4 +1,4 @@
-"""The front door for batch stages: a question in, an answer out, and what questions teach about plans."""
+"""The entry point for batch stages: answers questions, and remembers what they show about plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_elastic.core.batch.ranges import ranges
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import join_partitions, split_offsets, split_size
 
-# What questions teach about plans: what their exchanges have written, and on how many slots they ran.
+# What questions show about plans: what their exchanges have written, and on how many slots they ran.
 
 
 _REMEMBERED = 4096
@@ -30,7 +30,7 @@ V = TypeVar("V")
 
 
 def _put(known: dict[str, V], key: str, value: V) -> None:
-    """Keep a value as the newest one, and so many of them at most."""
+    """Store a value as the newest one, and evict the oldest if there are too many."""
     known.pop(key, None)
     known[key] = value
     while len(known) > _REMEMBERED:
@@ -39,32 +39,32 @@ def _put(known: dict[str, V], key: str, value: V) -> None:
 
 @define
 class PlanMemory:
-    """What earlier questions have told of plans; bounded."""
+    """What earlier questions have shown about plans; bounded."""
 
     _sources: dict[str, str] = field(factory=dict)
     _written: dict[str, int] = field(factory=dict)
     _slots: dict[str, int] = field(factory=dict)
 
     def expect(self, exchanges: Sequence[PlannedExchange]) -> None:
-        """Take in what is going to be written."""
+        """Note the exchanges that will be written."""
         for exchange in exchanges:
             if exchange.source:
                 _put(self._sources, exchange.id, exchange.source)
 
     def learn(self, question: Ranges) -> None:
-        """Take in what was written."""
+        """Note the bytes that were written."""
         for exchange in question.exchanges:
             source = self._sources.pop(exchange.id, None)
             if source is not None:
                 _put(self._written, source, sum(exchange.bytes))
 
     def written(self, exchanges: Sequence[PlannedExchange]) -> int | None:
-        """Return what the same exchanges have written the last time, None unless all of them have."""
+        """Return the bytes that the same exchanges wrote last time, None unless all of them are known."""
         found = [self._written.get(exchange.source) for exchange in exchanges]
         return None if None in found else sum(size for size in found if size is not None)
 
     def is_as_before(self, question: InitialCount | Ranges) -> bool:
-        """Say whether the slots are those of the last time, and take them in; so they are if nobody knows."""
+        """Store the slots, and return whether they match the last time; True if there was none."""
         before = self._slots.get(question.plan, question.slots)
         if question.plan:
             _put(self._slots, question.plan, question.slots)
@@ -73,7 +73,7 @@ class PlanMemory:
 
 @define(kw_only=True)
 class BatchDecider:
-    """Answers depend on the question, the settings, what earlier questions have taught, and nothing else."""
+    """Answers questions. An answer depends only on the question, the settings and earlier questions."""
 
     settings: BatchSettings = field(factory=BatchSettings)
     _memory: PlanMemory = field(factory=PlanMemory)

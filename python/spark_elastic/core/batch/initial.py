@@ -1,4 +1,4 @@
-"""How many partitions a group of exchanges writes, decided before its map side runs."""
+"""The number of partitions that a group of exchanges writes, decided before its map side runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from spark_elastic.core.batch.settings import SMALLEST_TASK, BatchSettings, clam
 from spark_elastic.core.bounds.requirements import Bounds
 
 SPARE = 2
-"""Partitions for each task: so ranges can be evened out, and slots that come meanwhile have work."""
+"""Partitions per task, so that ranges can be evened out, and slots that come meanwhile have work."""
 
 UNKNOWN_BYTES = 1 << 60
-"""What a plan says of which it knows nothing is at least this."""
+"""A plan reports at least this size if it knows nothing about it."""
 
 SPARKS_OWN = 200
 """The default of spark.sql.shuffle.partitions (Spark's SQLConf)."""
 
 FEW_FILES = 48
-"""Up to so many partitions a map task is as fast that writes a file for each of them as one that sorts."""
+"""Up to this many partitions, a map task that writes one file for each is as fast as one that sorts."""
 
 SORTED = 201
 """The fewest partitions that Spark sorts: one more than spark.shuffle.sort.bypassMergeThreshold."""
 
 GROSS = 8
-"""A number is wrong by so many times before the same plan gets another one."""
+"""A number has to be wrong by this factor before the same plan gets another one."""
 
 
 def initial_count(
@@ -33,8 +33,7 @@ def initial_count(
 ) -> InitialCountAnswer:
     """Answer how many partitions to write.
 
-    `written` is what these exchanges have written the last time in bytes, None if that is not known or not to
-    be used.
+    `written` is the number of bytes that these exchanges wrote last time, None if unknown or not to be used.
     """
     untouched = _untouched(question, settings)
     if untouched is not None:
@@ -45,21 +44,21 @@ def initial_count(
     def tasks(size: int) -> int:
         return waves.fill(tasks_for(size, settings.volume, bounds), size, bounds.upper)
 
-    # A number of the user's own is a bound, or means nothing: it does not stand for what Spark would take.
+    # A number set by the user is a bound or is ignored: it does not show what Spark would choose.
     planned = question.planned if question.chosen is None else max(question.planned, SPARKS_OWN)
     is_advised = question.advised is not None and settings.volume < SMALLEST_TASK
 
     def partitions(size: int) -> int:
-        # Never fewer than there are slots: what is missing cannot be cut off afterwards.
+        # Never fewer than the slots: partitions cannot be split afterwards.
         count = SPARE * max(tasks(size), question.slots)
-        # Spark's own setting joins partitions and makes no more of them: tasks that small are not worth it.
+        # Spark's own setting joins partitions and adds none, so tasks that small are not worth it.
         worth = SPARE * max(size // SMALLEST_TASK, question.slots)
         return min(count, max(planned, worth)) if is_advised else count
 
     most = _most(question)
     expected = sum(exchange.bytes for exchange in question.exchanges)
     expected = expected if most is None else min(expected, most)
-    # A plan's sizes are a guess: too few partitions cannot be corrected afterwards, too many are joined.
+    # A plan's sizes are estimates: too few partitions cannot be corrected afterwards, too many are joined.
     safe = planned if most is None else min(planned, partitions(most))
     wanted = bounds.upper if settings.rules.writes_most else max(partitions(expected), safe)
     reason = "initial_from_bytes" if most is not None else "initial_unbounded"
@@ -94,12 +93,12 @@ def initial_count(
 
 
 def _sorted(count: int, bounds: Bounds) -> int:
-    """Return so many partitions, or more of them where a map task would otherwise write many small files."""
+    """Return `count`, or more partitions if a map task would otherwise write many small files."""
     return SORTED if FEW_FILES < count < SORTED <= bounds.upper else count
 
 
 def _most(question: InitialCount) -> int | None:
-    """Return how many bytes all exchanges can have, None if nobody can tell."""
+    """Return the most bytes that all exchanges can have, None if unknown."""
     total = 0
     for exchange in question.exchanges:
         if exchange.most is None:
@@ -109,7 +108,7 @@ def _most(question: InitialCount) -> int | None:
 
 
 def _bounds(question: InitialCount, settings: BatchSettings) -> Bounds:
-    """Return the bounds of the number: where nobody has said another one, Spark's own is allowed."""
+    """Return the bounds of the number; Spark's own number is within them unless a bound is configured."""
     bounds = settings.bounds(question.slots, question.chosen, question.parallelism)
     if settings.max_parallelism is None and question.chosen is None and not settings.rules.writes_most:
         bounds = evolve(bounds, upper=max(bounds.upper, question.planned, SORTED))
@@ -117,7 +116,7 @@ def _bounds(question: InitialCount, settings: BatchSettings) -> Bounds:
 
 
 def _untouched(question: InitialCount, settings: BatchSettings) -> StageRecord | None:
-    """Say why the number is left to Spark, None if it is not."""
+    """Return why the number is left to Spark, None if it is not."""
     planned = question.planned
     if not (settings.enabled and settings.initial_enabled):
         return record("initial_off", before=planned)

@@ -1,12 +1,12 @@
-"""What is asked about a stage, and what is answered: the twin of what the shim asks (Contract.scala).
+"""Questions about a stage, and their answers: the twin of the shim's questions (Contract.scala).
 
-Sizes are bytes. A group is a set of exchanges whose partitions go together, such as the two sides of a join:
-they get one number, and the same ranges. `slots` is what there is now, 0 if that is not known. What the
-application itself has set: `chosen` is its spark.sql.shuffle.partitions, `parallelism` its
-spark.default.parallelism, `advised` its spark.sql.adaptive.advisoryPartitionSizeInBytes, and of its
-spark.sql.adaptive.coalescePartitions `lower` is minPartitionNum, `smallest` minPartitionSize and
-`parallelism_first` parallelismFirst; None if it has none. `plan` names what is asked about in each of its
-executions, and `kept` is what it was given before; None if it was given nothing.
+Sizes are bytes. A group is a set of exchanges whose partitions belong together, such as the two sides of a
+join: they get one number, and the same ranges. `slots` is the current number, 0 if unknown. These fields are
+settings of the application, None if it has not set them: `chosen` is its spark.sql.shuffle.partitions,
+`parallelism` its spark.default.parallelism, and `advised` its
+spark.sql.adaptive.advisoryPartitionSizeInBytes. Of its spark.sql.adaptive.coalescePartitions, `lower` is
+minPartitionNum, `smallest` minPartitionSize and `parallelism_first` parallelismFirst. `plan` identifies the
+subject of a question in each of its executions, and `kept` is what it was given before, None if nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.reasons.batch import STAGE_REASONS
 from spark_elastic.core.reasons.reason import fill
 
-# Why a stage gets what it gets: the record that comes with each answer.
+# Why a stage gets its answer: the record that comes with it.
 
 
 @frozen(kw_only=True)
 class StageRecord:
-    """A decision about a stage: a reason of the catalogue, its sentence, and what was asked and compared.
+    """A decision about a stage: a reason of the catalogue, its sentence, and the values behind it.
 
-    `before` is what Spark would do, `after` what is to be done, None: as Spark does.
+    `before` is what Spark would do, `after` what should be done, None if the same as Spark.
     """
 
     kind: DecisionKind
@@ -54,15 +54,15 @@ def record(
 
 
 Left = Literal["skew", "local"]
-"""What Spark itself has done already: split partitions for a join, or read map outputs where they are."""
+"""What Spark itself has already done: split partitions for a join, or read map outputs where they are."""
 
 
 @frozen(kw_only=True)
 class PlannedExchange:
-    """An exchange that has not run: its expected bytes, -1 if they are not known.
+    """An exchange that has not run: its expected bytes, -1 if unknown.
 
-    `most` is how many they can be, None if nobody can tell. `source` names the plan and its data that write
-    it; what is learned about it is kept under this name.
+    `most` is the most bytes that it can have, None if unknown. `source` identifies the plan and the data that
+    write it; what is learned about it is stored under this name.
     """
 
     id: str
@@ -75,7 +75,7 @@ class PlannedExchange:
 class InitialCount:
     """Ask how many partitions the exchanges of a group write; `planned` is Spark's own number.
 
-    `pinned`: something above may tell how many there are, such as a sample with a seed.
+    `pinned` says that a result above may depend on the number, such as a sample with a seed.
     """
 
     group: str
@@ -94,7 +94,7 @@ class InitialCount:
 
 @frozen(kw_only=True)
 class InitialCountAnswer:
-    """The number of partitions, None: Spark's own."""
+    """The number of partitions, None for Spark's own."""
 
     group: str
     partitions: int | None
@@ -113,8 +113,9 @@ class WrittenExchange:
 class Ranges:
     """Ask which ranges the tasks of a group read.
 
-    All its exchanges have as many partitions. `left`: the group is Spark's. `kept` is where each of the
-    ranges ended that the plan was given before for about the same sizes; empty: they were Spark's.
+    All its exchanges have the same number of partitions. `left` says why the group is left to Spark. `kept`
+    has the ends of the ranges that the plan was given before for about the same sizes; it is empty if they
+    were Spark's.
     """
 
     group: str
@@ -133,7 +134,7 @@ class Ranges:
 
 @frozen(kw_only=True)
 class Spec:
-    """What one task reads: the partitions `start` up to before `end`, of all exchanges of the group."""
+    """What one task reads: the partitions from `start` up to before `end`, of all exchanges of the group."""
 
     start: int
     end: int
@@ -141,7 +142,7 @@ class Spec:
 
 @frozen(kw_only=True)
 class RangesAnswer:
-    """What each task reads, None: as Spark would have it."""
+    """What each task reads, None for Spark's own choice."""
 
     group: str
     specs: tuple[Spec, ...] | None
@@ -150,12 +151,12 @@ class RangesAnswer:
 
 @frozen(kw_only=True)
 class SplitSize:
-    """Ask how many tasks share out the files of a scan, and so how large its splits are.
+    """Ask how many tasks share the files of a scan, and so how large its splits are.
 
-    `bytes` is what is left to read after pruning, in `openings` stretches of files, each of which counts for
-    `smallest` bytes more; `planned` is Spark's own number of tasks. A split is to have `smallest` to
-    `largest` bytes, unless there would be more splits than sources may have, or than `most`: as many as there
-    are files, where none can be split.
+    `bytes` are left to read after pruning, in `openings` stretches of files; each stretch counts for
+    `smallest` bytes more. `planned` is Spark's own number of tasks. A split should have `smallest` to
+    `largest` bytes, unless that gives more splits than sources may have, or than `most`: the number of files,
+    if none can be split.
     """
 
     scan: str
@@ -170,7 +171,7 @@ class SplitSize:
 
 @frozen(kw_only=True)
 class SplitSizeAnswer:
-    """The number of tasks, None: Spark's own."""
+    """The number of tasks, None for Spark's own."""
 
     scan: str
     tasks: int | None
@@ -179,9 +180,9 @@ class SplitSizeAnswer:
 
 @frozen(kw_only=True)
 class SplitOffsets:
-    """Ask in how many tasks a batch query is to read Kafka at least.
+    """Ask for the minimum number of tasks in which a batch query reads Kafka.
 
-    `late` says that its tasks are to find out for themselves where its partitions end.
+    `late` says that its tasks themselves find out where its partitions end.
     """
 
     scan: str
@@ -191,7 +192,7 @@ class SplitOffsets:
 
 @frozen(kw_only=True)
 class SplitOffsetsAnswer:
-    """The least number of tasks, None: one for each of Kafka's partitions."""
+    """The minimum number of tasks, None for one per Kafka partition."""
 
     scan: str
     tasks: int | None
@@ -200,10 +201,10 @@ class SplitOffsetsAnswer:
 
 @frozen(kw_only=True)
 class JoinPartitions:
-    """Ask in how many tasks a source is read whose partitions are its own: Spark can only join some.
+    """Ask how many tasks read a source that makes its own partitions, which Spark can only join.
 
-    `source` says what it is: its kind of reader, such as that of Iceberg or of JDBC. `planned` are its
-    partitions, `joinable` says that nothing above the scan relies on them.
+    `source` is its kind of reader, such as that of Iceberg or of JDBC. `planned` is the number of its
+    partitions, and `joinable` says that nothing above the scan relies on them.
     """
 
     scan: str
@@ -215,7 +216,7 @@ class JoinPartitions:
 
 @frozen(kw_only=True)
 class JoinPartitionsAnswer:
-    """The number of tasks, None: one for each of the source's partitions."""
+    """The number of tasks, None for one per partition of the source."""
 
     scan: str
     tasks: int | None

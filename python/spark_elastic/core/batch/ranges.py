@@ -1,4 +1,4 @@
-"""Which ranges the tasks of a group read, decided after its map side has run."""
+"""The ranges that the tasks of a group read, decided after its map side has run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spark_elastic.core.batch.questions import (
 from spark_elastic.core.batch.settings import BatchSettings, narrow
 from spark_elastic.core.bounds.requirements import Bounds
 
-# Which partitions of an exchange are far larger than the others. It is Spark that splits those of a join.
+# Which partitions of an exchange are far larger than the others. Spark itself splits those of a join.
 
 
 _FACTOR = 4
 _THRESHOLD = 256 << 20
-"""Both have to be exceeded: so many times the median, and so many bytes."""
+"""A skewed partition exceeds both: this multiple of the median, and this many bytes."""
 
 
 def median(sizes: Sequence[int]) -> int:
@@ -34,7 +34,7 @@ def median(sizes: Sequence[int]) -> int:
 
 
 def skewed(sizes: Sequence[int]) -> frozenset[int]:
-    """Return the places of skewed partitions, by the bytes of each. Raises ValueError if there are none."""
+    """Return the indices of skewed partitions, by their bytes. Raises ValueError if `sizes` is empty."""
     if max(sizes) <= _THRESHOLD:
         return frozenset()
     above = max(median(sizes) * _FACTOR, _THRESHOLD)
@@ -53,7 +53,7 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
     count = len(partitions.sizes)
     most = settings.bounds(question.slots, question.chosen, question.parallelism)
     bounds = narrow(most, question.lower, count)
-    # Who has said that few, large tasks come first does not want the slots to be filled.
+    # An application that puts few, large tasks first does not want the slots to be filled.
     fills = settings.rules.fills_waves and question.parallelism_first is not False
     waves = Waves(slots=question.slots, smallest=smallest_task(question.smallest, settings.volume))
     if question.kept is not None:
@@ -68,7 +68,7 @@ def ranges(question: Ranges, settings: BatchSettings) -> RangesAnswer:
 
 
 def _untouched(question: Ranges, settings: BatchSettings) -> StageRecord | None:
-    """Say why the ranges are left to Spark, None if they are not."""
+    """Return why the ranges are left to Spark, None if they are not."""
     if not (settings.enabled and settings.ranges_enabled):
         return record("ranges_off")
     if not question.exchanges:
@@ -82,7 +82,7 @@ def _untouched(question: Ranges, settings: BatchSettings) -> StageRecord | None:
 
 
 def _added(exchanges: Sequence[WrittenExchange]) -> Sequence[int]:
-    """Add up what the exchanges have written of each partition."""
+    """Add up the bytes of each partition over all exchanges."""
     first, *others = (exchange.bytes for exchange in exchanges)
     return [sum(sizes) for sizes in zip(first, *others, strict=True)] if others else first
 
@@ -90,7 +90,7 @@ def _added(exchanges: Sequence[WrittenExchange]) -> Sequence[int]:
 def _why(
     question: Ranges, settings: BatchSettings, bounds: Bounds, count: int, sizes: Sequence[int]
 ) -> StageRecord:
-    """Make the record of `count` partitions that tasks read in ranges of so many bytes."""
+    """Make the record for `count` partitions that tasks read in ranges of these sizes."""
     tasks, total, largest = len(sizes), sum(sizes), max(sizes)
     far_larger = frozenset().union(*(skewed(exchange.bytes) for exchange in question.exchanges))
     if far_larger:

@@ -1,4 +1,4 @@
-"""What a user can decide about batch stages: a view of the registry's values."""
+"""What a user can configure for batch stages: a view of the registry's values."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from spark_elastic.core.keys.batch import PRESETS, Preset, PresetName
 from spark_elastic.core.keys.key import of
 from spark_elastic.core.keys.rescaling import ExplicitParallelism
 
-# The number of tasks, from bytes: so many that none has to read more than its volume, within bounds.
+# The number of tasks, from bytes: enough that none has to read more than its volume, within bounds.
 
 
 DEFAULT_MAX = 128
-"""The most tasks of a stage if nobody has said another number."""
+"""The most tasks of a stage if no other number is configured."""
 
 
 def highest_parallelism(configured: int | None, default: int | None = None) -> int:
-    """Choose the global upper bound: what is configured, else `default`, else 128; 32768 at most."""
+    """Return the global upper bound: what is configured, else `default`, else 128; at most 32768."""
     chosen = next((number for number in (configured, default) if number is not None), DEFAULT_MAX)
     return min(chosen, MAX_PARALLELISM)
 
 
 def narrow(bounds: Bounds, lower: int | None = None, upper: int | None = None) -> Bounds:
-    """Narrow the global bounds to those of one stage; None is none. The upper one wins.
+    """Narrow the global bounds to those of one stage, None for no further bound. The upper bound wins.
 
     Raises ValueError if `upper` is less than 1.
     """
@@ -39,26 +39,26 @@ def clamp(number: int, bounds: Bounds) -> int:
 
 
 def tasks_for(bytes_to_read: int, volume: int, bounds: Bounds) -> int:
-    """Decide for so many tasks that each reads at most `volume` bytes."""
+    """Return the number of tasks with which each reads at most `volume` bytes, within bounds."""
     return clamp(-(-bytes_to_read // volume), bounds)
 
 
 SMALLEST_TASK = 1 << 20
-"""Bytes below which a task is not worth its start: that takes about as long as to read so many."""
+"""Bytes below which a task is not worth its start, which takes about as long as reading them."""
 
 
 def least_volume(chosen: int | None) -> int:
-    """Return the bytes that a task should read at least: what the application has chosen, else 1 MiB."""
+    """Return the least bytes that a task should read: what the application has set, else 1 MiB."""
     return SMALLEST_TASK if chosen is None else chosen
 
 
 MOST_WAVES = 128
-"""The most waves of a stage if nobody has set an upper bound: beyond it a task's share grows instead."""
+"""The most waves of a stage without a configured upper bound; beyond it, each task reads more instead."""
 
 
 @frozen(kw_only=True)
 class BatchSettings:
-    """All that a user can decide; `core/keys/` says what each value means.
+    """All that a user can configure; `core/keys/` documents each value.
 
     None leaves a value to the preset. Raises ValueError for a value out of its range, or bounds that
     contradict each other.
@@ -96,9 +96,9 @@ class BatchSettings:
         return self.rules.volume if self.avg_data_volume_per_task is None else self.avg_data_volume_per_task
 
     def with_volume(self, advised: int | None, smallest: int | None = None) -> BatchSettings:
-        """Return these settings for an application that has told Spark how many bytes a task should read.
+        """Return these settings for an application that sets Spark's own bytes per task (`advised`).
 
-        As in Spark's own rule (`ShufflePartitionsUtil`) it reads no fewer than the `smallest`, None: 1 MiB.
+        As in Spark's own rule (`ShufflePartitionsUtil`), a task reads `smallest` bytes or more, None: 1 MiB.
         """
         if advised is None or self.avg_data_volume_per_task is not None:
             return self
@@ -106,13 +106,13 @@ class BatchSettings:
 
     @property
     def leaves_chosen(self) -> bool:
-        """Whether a number that the application has chosen for its shuffles is left alone."""
+        """Whether a number that the application has set for its shuffles is left alone."""
         return (self.own_parallelism or self.explicit_parallelism) == "fixed"
 
     def bounds(self, slots: int, chosen: int | None = None, parallelism: int | None = None) -> Bounds:
-        """Return the bounds of every stage: the upper one goes by the slots where nothing else says it.
+        """Return the bounds of every stage; the upper one follows the slots unless something else sets it.
 
-        `chosen` is the application's own number for its shuffles, `parallelism` that for whatever has none.
+        `chosen` is the application's own number for its shuffles, `parallelism` its default for the rest.
         """
         by_slots = None if slots < 1 else max(slots * MOST_WAVES, self.min_parallelism)
         default = by_slots if self.rules.max_parallelism is None else self.rules.max_parallelism

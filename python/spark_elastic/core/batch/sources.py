@@ -1,4 +1,4 @@
-"""How many tasks a source has, and so how large the splits of a file scan are."""
+"""The number of tasks of a source, and so the size of the splits of a file scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def source_bound(settings: BatchSettings, slots: int) -> int:
 
 
 def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
-    """Answer how many tasks share out the files of a scan."""
+    """Answer how many tasks share the files of a scan."""
 
     def answer(why: StageRecord) -> SplitSizeAnswer:
         return SplitSizeAnswer(scan=question.scan, tasks=why.after, record=why)
@@ -37,7 +37,7 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
     if question.slots < 1 and settings.rules.fills_waves:
         return answer(record("split_no_slots", before=before, bytes=question.bytes))
     largest, opening = max(1, question.largest), question.smallest
-    # As Spark counts: what is opened last in a task is not part of its largest split.
+    # As Spark counts: opening the last file of a task is not part of its largest split.
     wanted = max(-(-total // (largest + opening)), -(-question.bytes // largest))
     if settings.rules.fills_waves:
         waves = Waves(slots=question.slots, smallest=max(1, opening))
@@ -57,9 +57,9 @@ def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
 
 
 def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffsetsAnswer:
-    """Answer in how many tasks Kafka is read at least: the default of sources, else one per slot.
+    """Answer the minimum number of tasks that read Kafka: the default of sources, else one per slot.
 
-    How many bytes its records have nobody knows.
+    The size of its records is unknown.
     """
 
     def answer(why: StageRecord) -> SplitOffsetsAnswer:
@@ -83,9 +83,9 @@ def split_offsets(question: SplitOffsets, settings: BatchSettings) -> SplitOffse
 
 
 def join_partitions(question: JoinPartitions, settings: BatchSettings) -> JoinPartitionsAnswer:
-    """Answer in how many tasks a source is read that makes its own partitions: in no more than may be.
+    """Answer how many tasks read a source that makes its own partitions: no more than the bound.
 
-    Only a bound that somebody has set counts: what joins partitions here knows nothing of their sizes.
+    Only a configured bound counts, since joining partitions here takes no account of their sizes.
     """
 
     def answer(why: StageRecord) -> JoinPartitionsAnswer:

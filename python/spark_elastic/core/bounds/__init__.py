@@ -1,1 +1,1 @@
-"""How much parallelism a query may have: who has declared which bounds, and what follows from them."""
+"""The parallelism that a query may have: where its bounds are declared, and what follows from them."""

@@ -1,8 +1,8 @@
-"""Bounds that somebody declares for a query, checked against its vertices.
+"""Bounds that are declared for a query, checked against its vertices.
 
-They come from whoever calls the REST API, or from the policy file. -1 stands for no bound. It is replaced by
-the bound that it means before anything is checked, stored or applied, so that what is in force can be read by
-whoever looks at it.
+They come from a client of the REST API, or from the policy file. -1 stands for no bound. It is replaced by
+the bound that it means before anything is checked, stored or applied, so that the bounds in force are visible
+to every reader.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Code = Literal[
 
 @frozen(kw_only=True)
 class WantedBounds:
-    """Bounds as they were written: anything may be in them, -1 means no bound; `target` None: not written."""
+    """Bounds as they were written, not checked; -1 means no bound, and `target` is None if not written."""
 
     lower: int = NO_BOUND
     upper: int = NO_BOUND
     target: int | None = None
 
     def nearest_target(self) -> int | None:
-        """Return what its target should be where the bounds do not allow it, None where they do."""
+        """Return the nearest target that the bounds allow, None if they allow the present one."""
         if self.target is None or self.target == NO_BOUND:
             return None
         allowed = self.target if self.upper == NO_BOUND else min(self.target, self.upper)
@@ -57,7 +57,7 @@ class WantedBounds:
 
 @frozen(kw_only=True)
 class Problem:
-    """One thing that is wrong: `where` is the vertex or the JSON path, `message` is for whoever wrote it."""
+    """One thing that is wrong: `where` is the vertex or the JSON path, `message` is for the author."""
 
     code: Code
     where: str
@@ -73,7 +73,7 @@ class Accepted:
 
 @frozen(kw_only=True)
 class Refused:
-    """Everything that is wrong with a declaration, in the order of the vertices; nothing of it is applied."""
+    """Everything that is wrong with a declaration, in the order of the vertices; none of it is applied."""
 
     problems: tuple[Problem, ...]
 
@@ -104,7 +104,7 @@ def declare_some(
 ) -> Accepted | Refused:
     """Check bounds for some vertices of a query; the others keep those of `kept`.
 
-    This is for the policy file. A body has to name every vertex, as in Flink.
+    This is for the policy file. A request body must name every vertex, as in Flink.
     """
     stays = {
         vertex: WantedBounds(lower=bounds.lower, upper=bounds.upper, target=bounds.target)
@@ -118,7 +118,7 @@ def _check(vertex: str, lower: int, upper: int, maximum: int) -> Iterator[Proble
     for name, bound in (("lowerBound", lower), ("upperBound", upper)):
         if bound < 1:
             message = f"{name} of vertex {vertex} is {bound}, allowed is {ALLOWED}: write 1"
-            # Whatever else is wrong with this vertex would be noise.
+            # Any other problem of this vertex would be noise.
             yield Problem(code="not_positive", where=vertex, message=message)
             return
     if lower > upper:
@@ -150,9 +150,9 @@ def _check_target(vertex: str, lower: int, upper: int, target: int | None) -> It
 
 
 def unknown_vertex(vertex: str, known: Mapping[str, int]) -> Problem:
-    """Say that a query has no such vertex; `known` are those that it has."""
+    """Report that a query has no such vertex; `known` are those that it has."""
     allowed = ", ".join(known)
-    message = f"{shortened(vertex)} is no vertex of this query, allowed is {allowed}: remove it"
+    message = f"{shortened(vertex)} is not a vertex of this query, allowed is {allowed}: remove it"
     return Problem(code="unknown_vertex", where=vertex, message=message)
 
 
@@ -165,12 +165,12 @@ def _missing(vertex: str) -> Problem:
 
 
 def shortened(text: str) -> str:
-    """Return a text that was found, in quotes, cut where it is long."""
+    """Return a text that was found, in quotes, and truncated if it is long."""
     quoted = f"'{text}'"
     return quoted if len(quoted) <= _LONGEST_TEXT else quoted[:_LONGEST_TEXT] + "…"
 
 
-# How a query shares the slots with others: what somebody has declared of that, and what follows from it.
+# How a query shares the slots with others: what was declared about that, and what follows from it.
 
 
 _MOST = 1_000_000
@@ -181,9 +181,9 @@ _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
 
 @frozen(kw_only=True)
 class WantedSharing:
-    """What was written about one query; None says nothing.
+    """What was written about one query, None for what was not.
 
-    `group` is the slot-sharing group of its vertices, but of those in `groups`, which is by vertex id.
+    `group` is the slot-sharing group of its vertices, except for those in `groups`, which is by vertex id.
     """
 
     priority: int | None = None
@@ -197,7 +197,7 @@ class WantedSharing:
         return self != NOTHING_WANTED
 
     def over(self, other: WantedSharing) -> WantedSharing:
-        """Return this, with that of `other` where it says nothing."""
+        """Return these values, with those of `other` where they are not written."""
         return WantedSharing(
             priority=other.priority if self.priority is None else self.priority,
             weight=other.weight if self.weight is None else self.weight,
@@ -210,7 +210,7 @@ NOTHING_WANTED = WantedSharing()
 
 
 def sharing_by_name(name: str | None, said: Mapping[str, WantedSharing]) -> WantedSharing:
-    """Put together what is said by name or pattern for the query of this name."""
+    """Combine what is written by name or pattern for the query of this name."""
     wanted = NOTHING_WANTED
     for pattern in matching(name, said):
         wanted = said[pattern].over(wanted)
@@ -218,7 +218,7 @@ def sharing_by_name(name: str | None, said: Mapping[str, WantedSharing]) -> Want
 
 
 def read(name: str, text: str) -> WantedSharing | None:
-    """Read the priority, weight or slotSharingGroup of a query, None if the text is none."""
+    """Read the priority, weight or slotSharingGroup of a query, None if the text is not a valid one."""
     match name:
         case "priority" if _WHOLE.fullmatch(text) and abs(int(text)) <= _MOST:
             return WantedSharing(priority=int(text))
@@ -230,7 +230,7 @@ def read(name: str, text: str) -> WantedSharing | None:
 
 
 def what_is_allowed(name: str) -> tuple[str, str]:
-    """Say what `read` takes under this name, and give an example."""
+    """Return a description of what `read` accepts under this name, and an example."""
     return {
         "priority": (f"a whole number from -{_MOST} to {_MOST}", "1"),
         "weight": (f"a number above 0, up to {_MOST}", "1"),
@@ -240,7 +240,7 @@ def what_is_allowed(name: str) -> tuple[str, str]:
 
 @frozen(kw_only=True)
 class Sharing:
-    """What counts for one query; `group` is that of a vertex which is not in `groups`."""
+    """The sharing in force for one query; `group` is that of each vertex that is not in `groups`."""
 
     group: str
     groups: Mapping[str, str]
@@ -248,15 +248,15 @@ class Sharing:
     weight: float
 
     def group_of(self, vertex: str) -> str:
-        """Name the slot-sharing group of a vertex."""
+        """Return the slot-sharing group of a vertex."""
         return self.groups.get(vertex, self.group)
 
 
 def sharing(query: str, wanted: WantedSharing, *, bounded: bool) -> Sharing:
-    """Say how a query shares slots; `bounded` says that bounds are declared for it.
+    """Return how a query shares slots; `bounded` says that bounds are declared for it.
 
-    One for which nothing is declared is in the default group, as all queries of plain Spark share all slots.
-    One for which something is has slots of its own, unless it names a group.
+    A query without declarations is in the default group, as all queries of plain Spark share all slots. A
+    query with declarations has slots of its own, unless it names a group.
     """
     priority = NO_PRIORITY if wanted.priority is None else wanted.priority
     weight = NO_WEIGHT if wanted.weight is None else wanted.weight

@@ -1,8 +1,8 @@
-"""Bounds that somebody has asked for, as they are kept beside a query's checkpoint.
+"""Requested bounds, as they are kept beside a query's checkpoint.
 
-They outlive the driver, as the resource requirements of a Flink job do in its high-availability store. What
-the policy file said about the query at that time goes with them: if it says something else when they are
-read, the file has been changed since, and what was said later counts.
+They outlive the driver, as the resource requirements of a Flink job do in its high-availability store. They
+are kept with what the policy file said about the query at the time of the request. If it says something else
+when they are read, the file was changed later, and the later statement takes precedence.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from attrs import field, frozen
 from spark_elastic.core.bounds.declared import WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import Bounds
 
-# The texts that are kept beside a query's checkpoint: a first line with the form, then one for each fact.
+# The texts that are kept beside a query's checkpoint: a first line with the format, then one per fact.
 
 
 class UnusableText(ValueError):
-    """What is kept cannot be read; the text says why."""
+    """Raised if what is kept cannot be read; the message says why."""
 
 
 def lines_of(text: str, form: str) -> Sequence[str]:
-    """Return the lines of a text that has to be of this form. Raises Unusable."""
+    """Return the lines of a text after the one with its format. Raises UnusableText for another format."""
     found, *lines = text.splitlines() or [""]
     if found != form:
         raise UnusableText(f"it begins with {shortened(found)}, not with '{form}'")
@@ -30,7 +30,7 @@ def lines_of(text: str, form: str) -> Sequence[str]:
 
 
 def unusable(line: str, why: str) -> UnusableText:
-    """Return what says that this line cannot be read."""
+    """Return the error that says why this line cannot be read."""
     return UnusableText(f"{shortened(line)}: {why}")
 
 
@@ -40,7 +40,7 @@ _ASKED, _FILE = "asked", "file"
 
 @frozen(kw_only=True)
 class Requested:
-    """Bounds that somebody has asked for, by vertex, when the policy file said this of the query."""
+    """Requested bounds, by vertex, and what the policy file said about the query at that time."""
 
     bounds: Mapping[str, Bounds]
     file: Mapping[str, WantedBounds] = field(factory=dict)
@@ -51,7 +51,7 @@ class Requested:
         return ", ".join(f"{name} {_in_words(bound)}" for name, bound in self.bounds.items())
 
     def is_older_than(self, file: Mapping[str, WantedBounds]) -> bool:
-        """Say whether the policy file, which says this of the query, was changed after the request."""
+        """Return whether the policy file, which now says `file` of the query, changed after the request."""
         return bool(file) and file != self.file
 
 
@@ -60,7 +60,7 @@ def _in_words(bound: Bounds) -> str:
 
 
 def write(requested: Requested) -> str:
-    """Return the text that is kept: a line of its form, and one for the bounds of each vertex."""
+    """Return the text to keep: a line with its format, then one for the bounds of each vertex."""
     asked = (f"{_ASKED} {name} {_as_text(it)}" for name, it in sorted(requested.bounds.items()))
     file = (f"{_FILE} {name} {_as_text(it)}" for name, it in sorted(requested.file.items()))
     lines = (_FORM, *asked, *file)
@@ -72,7 +72,7 @@ def _as_text(bound: Bounds | WantedBounds) -> str:
 
 
 def read(text: str) -> Requested:
-    """Read what `write` has written. Raises Unusable."""
+    """Read the output of `write`. Raises UnusableText."""
     bounds: dict[str, Bounds] = {}
     file: dict[str, WantedBounds] = {}
     for line in lines_of(text, _FORM):
@@ -87,5 +87,5 @@ def read(text: str) -> Requested:
                 except ValueError as error:
                     raise unusable(line, str(error)) from error
             case _:
-                raise unusable(line, "it is no line of it")
+                raise unusable(line, "not a line of this form")
     return Requested(bounds=bounds, file=file)

@@ -1,8 +1,8 @@
-"""How much parallelism a query may have.
+"""The parallelism that a query may have.
 
-A query is a set of vertices; each has a lower and an upper bound. Vertices of one slot-sharing group share
-their slots, whatever query they are of: the group needs what its widest vertex needs. Groups share nothing:
-what they need adds up.
+A query is a set of vertices, each with a lower and an upper bound. Vertices of one slot-sharing group share
+their slots, whichever query they belong to: the group needs what its widest vertex needs. Groups share
+nothing, so their needs add up.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ NO_WEIGHT = 1.0
 
 
 def source_vertex(number: int) -> str:
-    """Name the vertex of a source by its place (from 0) in the query."""
+    """Return the name of the vertex of a source, by its position (from 0) in the query."""
     return f"source-{number}"
 
 
 @frozen(kw_only=True)
 class Bounds:
-    """The range of a vertex' parallelism, and what it is to have of it where nothing else speaks.
+    """The range of a vertex's parallelism, and its target within it if nothing else decides.
 
-    `target` None: as much as it can use. Raises ValueError unless 1 <= lower <= target <= upper.
+    `target` is None for as much as it can use. Raises ValueError unless 1 <= lower <= target <= upper.
     """
 
     lower: int = field(default=1, validator=ge(1))
@@ -46,23 +46,23 @@ class Bounds:
             raise ValueError(f"target {self.target} is not within {self.lower} to {self.upper}")
 
     def holds(self, target: int | None) -> bool:
-        """Say whether a target is within these bounds; None is no target."""
+        """Return whether a target is within these bounds; None is no target."""
         return target is not None and self.lower <= target <= self.upper
 
     def at_most(self, most: int) -> Bounds:
-        """Return the bounds with nothing in them above `most`."""
+        """Return the bounds with each value limited to `most`."""
         target = None if self.target is None else min(self.target, most)
         return Bounds(lower=min(self.lower, most), upper=min(self.upper, most), target=target)
 
 
 @frozen(kw_only=True)
 class Vertex:
-    """One part of a query whose parallelism can be told apart, and the slot-sharing group it is in.
+    """One part of a query with a parallelism of its own, and the slot-sharing group that it is in.
 
-    One that does not demand slots uses those that the others of its group have, up to its upper bound. One
-    that is `granted` some demands no more than these, though its upper bound is higher; it is not moved into
-    them. One that is to have `least` of them demands so many, though its lower bound is lower; none is set
-    aside for it by that. `weight` (above 0) counts where the slots do not suffice for all upper bounds.
+    A vertex that does not demand slots uses those of the others in its group, up to its upper bound. With
+    `granted` slots, it demands no more than these, although its upper bound is higher; no state is moved for
+    them. With `least`, it demands at least that number, although its lower bound is lower; no slots are set
+    aside for that. `weight` (above 0) counts if the slots do not suffice for all upper bounds.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Vertex:
 
     @property
     def target(self) -> int | None:
-        """The slots that it is to have before others have more than theirs; a policy's grant outranks it."""
+        """The slots that it should have before others get more than theirs; a policy's grant outranks it."""
         return self.bounds.target if self.demands and self.granted is None else None
 
     def parallelism(self, slots: int) -> int:
@@ -94,11 +94,11 @@ class Vertex:
 
 @frozen
 class SlotGroup:
-    """What a slot-sharing group needs at least and can use at most, in slots; and its weight.
+    """The slots that a slot-sharing group needs at least and can use at most, and its weight.
 
-    `least` are the slots that it is to have, beyond what is set aside for it. `target` are those that it has
-    before any group has more than its own, 0: none. `wanted` are those that are asked for, so its target, or
-    all that it can use. Each is the largest of its vertices.
+    `least` is the number of slots that it should have beyond those set aside for it. `target` is the number
+    that it gets before any group gets more than its own target, 0 for none. `wanted` is the number to ask
+    for: its target, or all that it can use. Each value is the largest of its vertices.
     """
 
     lower: int
@@ -127,7 +127,7 @@ class SlotGroup:
             and other.target <= self.target
             and other.wanted <= self.wanted
         ):
-            return self  # as most that share a group are alike
+            return self  # most members of a group are alike
         return SlotGroup(
             lower=max(self.lower, other.lower),
             upper=max(self.upper, other.upper),
@@ -139,7 +139,7 @@ class SlotGroup:
 
 
 def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup]]) -> int:
-    """Add to `groups`, by name: those with one name become one. Return how many more slots they need."""
+    """Merge groups into `groups`, by name. Return the number of additional slots that they need."""
     added = 0
     for name, wanted in more:
         known = groups.get(name)
@@ -149,7 +149,7 @@ def add_groups(groups: dict[str, SlotGroup], more: Iterable[tuple[str, SlotGroup
 
 
 def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
-    """Return the groups of vertices, in the order in which they come up."""
+    """Return the groups of vertices, in the order in which they first appear."""
     groups: dict[str, SlotGroup] = {}
     for vertex in vertices:
         least, target = vertex.least or 0, vertex.target or 0
@@ -162,17 +162,16 @@ def slot_groups(vertices: Iterable[Vertex]) -> dict[str, SlotGroup]:
 class Requirements:
     """The vertices of one query, its shuffle first.
 
-    `bound_by` names the setting that an upper bound comes from.
-    `lower` and `upper` are the fewest and the most partitions that the query may run with, so the bounds of
-    its shuffle; `needed` are the slots for all of its lower bounds. `groups` are those of its vertices, with
-    what these want of them. Of queries that need more slots than there are, those of a higher `priority` come
-    first.
+    `bound_by` names the setting that an upper bound comes from. `lower` and `upper` are the fewest and the
+    most partitions that the query may run with, which are the bounds of its shuffle. `needed` is the number
+    of slots for all of its lower bounds. `groups` are those of its vertices, with what these want of them. If
+    queries need more slots than are available, those of a higher `priority` come first.
     """
 
     vertices: tuple[Vertex, ...]
     bound_by: str
     priority: int = NO_PRIORITY
-    # Derived from `vertices`, once: each change of the executors asks every query for them.
+    # Derived from `vertices` once, since each change of the executors asks every query for them.
     lower: int = field(init=False, eq=False)
     upper: int = field(init=False, eq=False)
     needed: int = field(init=False, eq=False)
@@ -205,14 +204,14 @@ class Requirements:
         return slot_groups(self.vertices)
 
     def validate(self) -> None:
-        """Check the order of the vertices, and that what is derived is right. Raises AssertionError."""
+        """Check the order of the vertices, and the derived values. Raises AssertionError."""
         assert [vertex.id == SHUFFLE for vertex in self.vertices] == [True] + [False] * len(self.sources)
         assert (self.lower, self.upper) == (self._lower(), self._upper())
         assert (self.needed, self.groups) == (self._needed(), self._groups())
 
 
 def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
-    """Return the groups of several queries: of those with one name there is one."""
+    """Return the groups of several queries; groups of one name become one."""
     groups: dict[str, SlotGroup] = {}
     for query in queries:
         add_groups(groups, query.groups.items())
@@ -220,7 +219,7 @@ def joined_groups(queries: Iterable[Requirements]) -> dict[str, SlotGroup]:
 
 
 def needed_slots(queries: Iterable[Requirements], most: int) -> int:
-    """Count the slots that queries call for together: targets, else upper bounds, else lower ones.
+    """Return the slots that queries call for together: targets, else upper bounds, else lower bounds.
 
     `most` is the parallelism that counts as no bound.
     """

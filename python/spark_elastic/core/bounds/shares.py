@@ -1,10 +1,9 @@
-"""Which slots each query can use: whose lower bounds are met, and how the rest is divided.
+"""The slots that each query can use: which lower bounds are met, and how the rest is divided.
 
-What is declared adds up: between slot-sharing groups lower bounds are added, within one the largest counts.
-First come the queries that have begun, those of a higher priority before others: none is stopped for a
-lower bound, so what runs keeps its slots against what waits. Of those that wait one of a higher priority
-comes first, of equal ones the one that was submitted first. One that does not fit keeps no other one from
-starting.
+Lower bounds are added across slot-sharing groups; within a group the largest counts. Queries that have begun
+come first, those of a higher priority before others. None is stopped for another's lower bound, so running
+queries keep their slots while others wait. Among waiting queries the higher priority comes first, then the
+earlier submission. A query that does not fit does not keep others from starting.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from spark_elastic.core.bounds.requirements import Requirements, SlotGroup, add_
 
 
 def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] | None:
-    """Divide `slots` and return those of each group; None if the lower bounds do not fit.
+    """Divide `slots`, and return those of each group; None if the lower bounds do not fit.
 
-    What is left above the lower bounds goes to groups with a target until all have theirs, and then to all:
-    no group gets more than its upper bound.
+    Slots above the lower bounds go to groups with a target until all have theirs, and then to all groups. No
+    group gets more than its upper bound.
     """
     given = {name: group.lower for name, group in groups.items()}
     left = slots - sum(given.values())
     if left < 0:
         return None
-    # Each change of the slots divides them anew: whole numbers are as exact as fractions, and quick.
+    # Each change of the slots divides them again: whole numbers are as exact as fractions, and fast.
     weights = dict(zip(groups, _whole(group.weight for group in groups.values()), strict=True))
     targets = {name: group.target for name, group in groups.items() if group.target > group.lower}
     if targets:
@@ -40,14 +39,14 @@ def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] |
 
 
 def _raise(given: dict[str, int], tops: Mapping[str, int], weights: Mapping[str, int], left: int) -> int:
-    """Divide the slots that are `left` by weight, no group up to more than its top; return what stays left.
+    """Divide the slots that are `left` by weight, no group above its top; return the slots that remain.
 
-    What a narrow group cannot use flows to the wider ones. Of the slots that are left by rounding down, those
-    with the largest remainders get one each, of equal ones that of the largest weight, then the wider group,
-    and then the later one. With equal weights that is Flink's rule.
+    Slots that a narrow group cannot use flow to the wider ones. Slots that are left by rounding down go one
+    each to the groups with the largest remainders. Of equal ones the largest weight comes first, then the
+    wider group, then the later one. With equal weights, this is Flink's rule.
     """
     widths = {name: top - given[name] for name, top in tops.items()}
-    # Two widths by weight that are not equal are by then at least 1 apart.
+    # With this scale, two widths by weight that are not equal are at least 1 apart.
     scale = max((weights[name] for name in tops), default=1) ** 2
     waiting = sorted(tops, key=lambda name: widths[name] * scale // weights[name])
     total = sum(weights[name] for name in tops)
@@ -73,15 +72,15 @@ def _raise(given: dict[str, int], tops: Mapping[str, int], weights: Mapping[str,
 
 
 def _whole(weights: Iterable[float]) -> list[int]:
-    """Return whole numbers that are in the same ratio as the weights, exactly."""
+    """Return whole numbers that are in exactly the same ratio as the weights."""
     ratios = [weight.as_integer_ratio() for weight in weights]
-    # Those of floats are all powers of two.
+    # The denominators of floats are all powers of two.
     denominator = max((below for _, below in ratios), default=1)
     return [above * (denominator // below) for above, below in ratios]
 
 
 Standing = Literal["running", "recovering", "waiting"]
-"""Whether a query runs, is to run again after a failure, or has not begun yet."""
+"""Whether a query runs, will run again after a failure, or has not begun yet."""
 
 
 @frozen(kw_only=True)
@@ -97,7 +96,7 @@ class Claim:
 class Shortage:
     """Why lower bounds are not met, in slots: `needed` by the query's groups, `ahead` by others before it.
 
-    `awaited` says that they can come while the query does not run: a start waits for them.
+    `awaited` says that the slots can come while the query does not run, so its start waits for them.
     """
 
     total: int
@@ -106,7 +105,7 @@ class Shortage:
     awaited: bool = True
 
     def numbers(self) -> dict[str, float | int | str]:
-        """Return what the record of a decision says of it."""
+        """Return the numbers for the record of a decision."""
         return {"total_slots": self.total, "needed": self.needed, "ahead": self.ahead}
 
 
@@ -114,11 +113,11 @@ class Shortage:
 class Share:
     """What one query has of the `total` slots of its application.
 
-    `slots` are those that its shuffle can use, and `complete` says that it could use no more, `content` that
-    it has what it wants, its target if it has one. With a
-    `shortage` its lower bounds are not met; then they are those that the queries before it leave. `reserved`
-    are the slots for lower bounds, `weight` is that of its group and `weights` those of all groups together.
-    So many slots are in `reach` of tasks that wait for one; 0: tasks bring none.
+    `slots` is the number that its shuffle can use. `complete` says that it could use no more, `content` that
+    it has what it wants: its target, if it has one. With a `shortage` its lower bounds are not met; `slots`
+    are then those that the queries before it leave. `reserved` is the number of slots for lower bounds,
+    `weight` is that of its group, and `weights` is that of all groups together. `reach` is the number of
+    slots that waiting tasks can bring, 0 if they bring none.
     """
 
     total: int = 0
@@ -150,7 +149,7 @@ class _Book:
     slots: int = 0
 
     def cost(self, wanted: Mapping[str, SlotGroup]) -> int:
-        """Count the slots that have to be added for groups."""
+        """Return the slots that have to be added for groups."""
         slots = 0
         for name, group in wanted.items():
             known = self.groups.get(name)
@@ -164,7 +163,7 @@ class _Book:
         self.slots += add_groups(self.groups, wanted.items())
 
     def shortage(self, wanted: Mapping[str, SlotGroup], total: int, unasked: int | None) -> Shortage:
-        """Say why groups do not fit into `total` slots."""
+        """Explain why groups do not fit into `total` slots."""
         own = sum(self.groups[name].lower for name in wanted if name in self.groups)
         cost = self.cost(wanted)
         awaited = unasked is None or self.slots + cost <= unasked
@@ -174,11 +173,11 @@ class _Book:
 def share_out(claims: Iterable[Claim], total: int, unasked: int | None = None) -> dict[str, Share]:
     """Give each query its share of the `total` slots; `claims` are in the order of their submission.
 
-    So many slots can be had `unasked`, while no task waits for one; None: there is no such limit.
+    `unasked` is the number of slots that can be had while no task waits for one, None for no such limit.
     """
     by_priority = sorted(claims, key=lambda claim: -claim.requirements.priority)
     begun = [claim for claim in by_priority if claim.standing != "waiting"]
-    # Of equal ones what runs comes before what has failed: it cannot be stopped.
+    # At equal priority, running queries come before failed ones, since they cannot be stopped.
     begun.sort(key=lambda claim: (-claim.requirements.priority, claim.standing == "recovering"))
     waiting = (claim for claim in by_priority if claim.standing == "waiting")
 
@@ -186,7 +185,7 @@ def share_out(claims: Iterable[Claim], total: int, unasked: int | None = None) -
     short: dict[str, Shortage] = {}
     for claim in chain(begun, waiting):
         groups = claim.requirements.groups
-        # What runs without its slots is not stopped: what has not begun finds them taken all the same.
+        # A running query without its slots is not stopped, so one that has not begun finds them taken.
         book = occupied if claim.standing == "waiting" else met
         fits = book.slots + book.cost(groups) <= total or met.cost(groups) == 0
         if fits:
@@ -195,7 +194,7 @@ def share_out(claims: Iterable[Claim], total: int, unasked: int | None = None) -
             short[claim.query] = book.shortage(groups, total, unasked)
         if fits or claim.standing == "running":
             occupied.add(groups)
-    # The rest is not divided before those that run have of their lower bounds what is left.
+    # Running queries get what is left of their lower bounds before the rest is divided.
     set_aside = min(total - met.slots, occupied.slots - met.slots)
     return _divide(by_priority, met.groups, short, total, total - set_aside)
 
@@ -224,7 +223,7 @@ def _divide(
         own = claim.requirements.groups
         shares[claim.query] = Share(
             total=total,
-            # Slots beyond what it was granted are about to go, or are there for others.
+            # Slots beyond its grant are about to go, or are there for others.
             slots=given[group] + (surplus if shuffle.granted is None else 0),
             complete=all(given[name] >= wanted.upper for name, wanted in own.items()),
             content=all(given[name] >= wanted.wanted for name, wanted in own.items()),

@@ -1,1 +1,1 @@
-"""The executors of the application: the slots that they have, how many to ask for, which to give back."""
+"""The executors of the application: their slots, the number to request, and which to give back."""

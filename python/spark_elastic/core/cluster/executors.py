@@ -1,10 +1,10 @@
-"""How many executors to ask the cluster for, and which to give back.
+"""The number of executors to request from the cluster, and which to give back.
 
-Each query declares the slots that it could use, its upper bound; together they are what the application
-wants. A query without a bound of its own uses what is there: for it nothing is requested, and while it
-lives nothing is released. A cluster that gives an application all its workers, unless it is asked for a
-number of them, is then asked for none. Reconciled on each change: an executor that was asked for and has not
-come yet counts as supply, so that nothing is asked for twice.
+Each query declares the slots that it could use, its upper bound; together they are the application's demand.
+A query without a bound of its own uses the available slots: nothing is requested for it, and while it lives
+nothing is released. Some clusters give an application all their workers unless it requests a number of them;
+they get no number while such a query lives. Demand and supply are reconciled on each change. An executor that
+was requested and has not come yet counts as supply, so that nothing is requested twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.keys.key import is_on, parse_size
 from spark_elastic.core.settings import CoreSettings
 
-# How many executors an application may have, whatever is wanted: as many as fit are granted.
+# The number of executors that an application may have, whatever the demand: the largest allowed number is
+# granted.
 
 
 _MIB = 1 << 20
@@ -28,9 +29,10 @@ _OVERHEAD = "0.1"
 
 @frozen(kw_only=True)
 class ExecutorLimits:
-    """How many executors an application may have: from `least` up to `most`, None without a limit.
+    """Limits on the executors of an application: from `least` up to `most`, None without a limit.
 
-    `limited_by` names the setting that `most` comes from. With contradicting limits the upper one counts.
+    `limited_by` names the setting that `most` comes from. If the limits contradict each other, the upper one
+    counts.
     """
 
     least: int = 0
@@ -39,7 +41,7 @@ class ExecutorLimits:
 
     @classmethod
     def of(cls, settings: CoreSettings, cores: int, memory: int | None) -> ExecutorLimits:
-        """Put the settings together; an executor has so many `cores` and bytes of `memory`, None: unknown."""
+        """Combine the settings; an executor has `cores`, and `memory` in bytes, None if unknown."""
         limits: list[tuple[int, str]] = []
         if settings.max_executors is not None:
             limits.append((settings.max_executors, "spark.elastic.maxExecutors"))
@@ -51,7 +53,7 @@ class ExecutorLimits:
         return cls(least=settings.min_executors, most=most, limited_by=name)
 
     def within(self, executors: int) -> int:
-        """Return as many executors as are allowed of those that are wanted."""
+        """Return the allowed number of executors for a wanted one."""
         wanted = max(executors, self.least)
         return wanted if self.most is None else min(wanted, self.most)
 
@@ -59,8 +61,9 @@ class ExecutorLimits:
 def executor_memory(conf: Mapping[str, str]) -> int | None:
     """Return the bytes that the cluster manager counts for one executor by Spark's settings.
 
-    A Standalone worker counts its heap alone; others its overhead, off-heap memory and that of Python, too.
-    None where the settings are not what Spark takes. A number without a unit counts MiB, as it does there.
+    A Standalone worker counts its heap alone; others also count its overhead, off-heap memory and Python
+    memory. The result is None where Spark would reject the settings. A number without a unit counts MiB, as
+    in Spark.
     """
     try:
         memory = _spark_size(conf.get("spark.executor.memory", "1g"))
@@ -76,7 +79,7 @@ def executor_memory(conf: Mapping[str, str]) -> int | None:
 
 
 def _usual_overhead(conf: Mapping[str, str], memory: int) -> int:
-    # Kubernetes' own one has what it counts for a Python application.
+    # Kubernetes' own factor includes the overhead of a Python application.
     usual = conf.get("spark.kubernetes.memoryOverheadFactor", _OVERHEAD)
     factor = float(conf.get("spark.executor.memoryOverheadFactor", usual))
     least = _spark_size(conf.get("spark.executor.minMemoryOverhead", _LEAST_OVERHEAD))
@@ -88,7 +91,7 @@ def _spark_size(text: str) -> int:
 
 
 EVERY = 2**31 - 1
-"""As many executors as there can be: what Spark's Standalone master takes for no number."""
+"""An unlimited number of executors: Spark's Standalone master treats it as no number."""
 
 _FIRST_RETRY_MS = 5_000
 _LAST_RETRY_MS = 300_000
@@ -96,9 +99,9 @@ _LAST_RETRY_MS = 300_000
 
 @frozen(kw_only=True)
 class ExecutorOrder:
-    """Ask for `total` executors in all, of which `wanted` are to be used, and give `release` back.
+    """Request `total` executors in all, with `wanted` of them for use, and give `release` back.
 
-    `leaving` of them are about to go, and others are to be there before.
+    `leaving` of them are about to go; others should be there before.
     """
 
     total: int
@@ -109,10 +112,10 @@ class ExecutorOrder:
 
 @frozen(kw_only=True)
 class BatchDemand:
-    """What batch stages should have: so many `executors` beside those of the queries.
+    """The demand of batch stages: `executors` in addition to those of the queries.
 
-    `idle` are the executors that run none of their tasks. To write shuffle data again would take `written_ms`
-    of one slot for each byte, 0: it is not known, or not lost.
+    `idle` are the executors that run none of their tasks. Rewriting shuffle data would take `written_ms` of
+    one slot for each byte, 0 if unknown, or if the data is not lost.
     """
 
     executors: int = 0
@@ -120,7 +123,7 @@ class BatchDemand:
     written_ms: float = 0.0
 
     def keep_ms(self, pool: SlotPool, executor: str) -> int:
-        """Return how long writing the shuffle data of an executor again would keep all its slots busy."""
+        """Return how long rewriting the shuffle data of an executor would keep all its slots busy."""
         return round(pool.shuffle_bytes(executor) * self.written_ms / max(1, pool.usable.get(executor, 1)))
 
 
@@ -128,16 +131,15 @@ class BatchDemand:
 class ExecutorDemand:
     """The demand of one application.
 
-    `usual_slots` is what an executor is expected to have while none is there to be looked at. `gives_all`
-    says that the cluster gives all that it can, unless it is asked for a number. `requested` is the total
-    that was asked for last, `refused_with` how many executors were there when that was refused: it is asked
-    again when there are more or fewer, and at `retry_at` (epoch ms), later after each of `refusals` in a row.
-    `surplus_since` is when there were first more executors than wanted (epoch ms), `surplus_most` the most
-    that were wanted since, `release_at` when the next one is given back; `releasing` are those that were
-    given back and are not gone yet, `advised` is the last surplus (wanted, here) of which was only said
-    that it could be given back. `limited` are the executors that are wanted and the fewer that there may
-    be, None if all may; `limited_told` is what was said of that last. `raised` says that more are wanted than
-    the queries need.
+    `usual_slots` are the expected slots of an executor while none is present. `gives_all` says that the
+    cluster gives all its executors unless a number is requested. `requested` is the last requested total.
+    `refused_with` is the number of executors that were present when that was refused: the request is repeated
+    when there are more or fewer, and at `retry_at` (epoch ms), which comes later after each of `refusals` in
+    a row. `surplus_since` is when a surplus began (epoch ms), `surplus_most` the most executors wanted since,
+    and `release_at` when the next one is given back. `releasing` are those that were given back and are not
+    gone yet. `advised` is the last surplus (wanted, here) whose release was only advised. `limited` are the
+    executors wanted and the smaller number allowed, None if all are allowed; `limited_told` is its last
+    reported value. `raised` says that more are wanted than the queries need.
     """
 
     idle_ms: int
@@ -158,7 +160,7 @@ class ExecutorDemand:
 
     @property
     def due(self) -> int | None:
-        """When surplus executors are given back or a request is made again, None without either."""
+        """The time at which a surplus is given back or a request is repeated, None without either."""
         return self.retry_at if self.surplus_since is None else self.release_at
 
     def reconcile(
@@ -170,10 +172,10 @@ class ExecutorDemand:
         limits: ExecutorLimits,
         batch: BatchDemand | None = None,
     ) -> ExecutorOrder | None:
-        """Compare what is wanted with what is there; `most` is the parallelism that counts as no bound.
+        """Compare the demand with the supply; `most` is the parallelism that counts as no bound.
 
-        Of more executors than the `limits` allow as many are wanted as fit. What `batch` stages should have
-        comes on top of what the queries need; None: nobody says.
+        If the demand exceeds the `limits`, the largest allowed number is wanted. The demand of `batch` stages
+        is added to what the queries need; None if no policy states one.
         """
         self.releasing &= pool.executors.keys()
         here = pool.usable
@@ -196,7 +198,7 @@ class ExecutorDemand:
             self.surplus_since = self.advised = None
         if wanted is None:
             return None
-        # For the cluster manager an excluded executor is one of those that were asked for.
+        # The cluster manager counts an excluded executor among the requested ones.
         total = wanted + self._excluded(pool)
         if wanted == len(here):
             if self.requested is None or self.requested <= total:
@@ -213,7 +215,7 @@ class ExecutorDemand:
     def _request(
         self, at: int, here: Mapping[str, int], total: int, wanted: int, leaving: int = 0
     ) -> ExecutorOrder | None:
-        """Ask for another total; for the same one again if it was refused and something has changed."""
+        """Request another total; the same one again if it was refused and something has changed."""
         total += leaving
         retries = self.retry_at is not None and at >= self.retry_at
         if total == self.requested and self.refused_with in (None, len(here)) and not retries:
@@ -222,58 +224,58 @@ class ExecutorDemand:
         return ExecutorOrder(total=total, wanted=wanted, leaving=leaving)
 
     def refused(self, at: int, pool: SlotPool) -> None:
-        """Note that the cluster did not do what was asked.
+        """Note that the cluster refused a request.
 
-        A request is made again when the number of executors is another one, or after a while that doubles
-        each time: a cluster without a master refuses what it would do a minute later. A release is tried
-        again when the surplus has lasted once more.
+        The request is repeated when the number of executors has changed, or after a pause that doubles each
+        time: a cluster without a master refuses what it would grant a minute later. A release is tried again
+        when the surplus has lasted once more.
         """
         self.releasing = frozenset()
         self.refused_with = len(pool.usable)
         self.refusals += 1
-        # The exponent is bounded so that no number grows without end.
+        # The exponent is bounded so that no number grows without limit.
         self.retry_at = at + min(_LAST_RETRY_MS, _FIRST_RETRY_MS * 2 ** min(self.refusals - 1, 10))
 
     def done(self) -> None:
-        """Note that the cluster has done what was asked."""
+        """Note that the cluster has carried out a request."""
         self.refusals = 0
 
     def only_advised(self, order: ExecutorOrder) -> None:
-        """Note that a release was not ordered but only advised: nobody goes, and it is not said again."""
+        """Note that a release was only advised: no executor goes, and it is not reported again."""
         self.releasing -= set(order.release)
         self.advised = (order.wanted, order.wanted + len(order.release))
 
     def lost(self) -> None:
-        """Note that nobody knows what became of the last orders: what is still wanted is asked for again."""
+        """Note that the outcome of the last orders is unknown: what is still wanted is requested again."""
         self.requested = self.refused_with = self.retry_at = None
         self.refusals = 0
         self.releasing = frozenset()
 
     def _excluded(self, pool: SlotPool) -> int:
-        """Count the executors that are there, get no tasks, and stay."""
+        """Count the executors that are present, get no tasks, and stay."""
         return sum(
             info.excluded and not info.decommissioning and id not in self.releasing
             for id, info in pool.executors.items()
         )
 
     def _leaving(self, pool: SlotPool) -> int:
-        """Count the executors that somebody else has decommissioned and that are not gone yet.
+        """Count the executors that were decommissioned from outside and are not gone yet.
 
-        For Kubernetes and YARN they are among those that were asked for until they are gone, so none would be
-        started for them before. A Standalone master no longer counts them.
+        Kubernetes and YARN count them among the requested ones until they are gone, so without an addition no
+        replacement would start before. A Standalone master no longer counts them.
         """
         if self.gives_all:
             return 0
         return sum(info.decommissioning and id not in self.releasing for id, info in pool.executors.items())
 
     def _wanted(self, here: Mapping[str, int], queries: tuple[Requirements, ...], most: int) -> int | None:
-        """Count the executors that are wanted, None if nobody has said how many."""
+        """Return the number of executors that are wanted, None if no bound determines it."""
         groups = joined_groups(queries).values()
         bounded = [group.wanted for group in groups if group.wanted < most]
-        # Of a group without an upper bound it is known what it needs, if not what it could use.
+        # For a group without an upper bound, only its need is known, not what it could use.
         needed = [max(group.lower, group.least) for group in groups if group.wanted >= most]
         slots = sum(bounded) + sum(needed)
-        # Where we have asked for none, none comes by itself either.
+        # Once none is requested, none comes on its own either.
         none = not here and self.requested == 0
         if slots == 0 or (not bounded and slots == 1 and not none):
             return None
@@ -288,14 +290,14 @@ class ExecutorDemand:
         most: int,
         batch: BatchDemand,
     ) -> int:
-        """Add what batch stages should have to what the queries need; without a query that is all."""
-        if wanted is None:  # a query of which nobody has said how many it needs uses what there is
+        """Add the demand of batch stages to the need of the queries; without a query it is all."""
+        if wanted is None:  # a query without a known need uses the available executors
             wanted = len(here) if queries else 0
         each = max(here.values(), default=self.usual_slots)
         return max(wanted, -(-needed_slots(queries, most) // each) + batch.executors)
 
     def _allowed(self, wanted: int | None, here: int, limits: ExecutorLimits) -> int | None:
-        """Put what is wanted within the limits; where nobody has said how many, they count alone."""
+        """Put the demand within the limits; without a known demand the limits count alone."""
         if wanted is None:
             allowed = limits.within(here)
             self.raised = allowed > here
@@ -315,7 +317,7 @@ class ExecutorDemand:
         total: int,
         batch: BatchDemand,
     ) -> ExecutorOrder | None:
-        """Give back what is too much for `idle_ms`, or for as long as its shuffle data took to write."""
+        """Give back a surplus after `idle_ms`, or after the time to rewrite its shuffle data if longer."""
         if self.advised == (wanted, len(here)):
             self.surplus_since = None
             return None
@@ -323,12 +325,12 @@ class ExecutorDemand:
             self.surplus_since, self.surplus_most = at, wanted
         self.surplus_most = most = max(self.surplus_most, wanted)
         idle_at = self.surplus_since + self.idle_ms
-        if at < idle_at and batch.written_ms == 0:  # nobody's data changes that: they need not be looked at
+        if at < idle_at and batch.written_ms == 0:  # no shuffle data changes that, so it is not inspected
             self.release_at = idle_at
             return None
         ripe = {id: self.surplus_since + max(self.idle_ms, batch.keep_ms(pool, id)) for id in here}
         order = {id: number for number, id in enumerate(pool.executors)}
-        # What runs no batch stage and holds least is missed least; of equals the one that came last.
+        # An executor without batch tasks and with little data is missed least; of equals the latest one.
         cheapest = sorted(
             (id for id, when in ripe.items() if at >= when),
             key=lambda id: (id not in batch.idle, pool.held_bytes(id), -order[id]),

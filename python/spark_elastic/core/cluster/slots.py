@@ -1,7 +1,7 @@
-"""How many slots there are.
+"""The number of slots.
 
-A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them, or fewer if it has GPUs
-for fewer. Executors that get no new tasks (excluded, decommissioning) have none.
+A slot is what one task needs: an executor has ``cores // spark.task.cpus`` of them, or fewer if its GPUs
+suffice for fewer. Executors that get no new tasks (excluded, decommissioning) have none.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from attrs.validators import ge, gt, optional
 
 from spark_elastic.core import events as ev
 
-# What one task needs of an executor, as Spark's settings say it for the whole application.
+# The needs of one task from an executor, as Spark's settings give them for the whole application.
 
 
 @frozen(kw_only=True)
 class TaskSize:
-    """The cores of a task, and how many tasks an executor's other resources (GPUs) suffice for; None: any.
+    """The cores of a task, and the tasks that an executor's other resources (GPUs) suffice for; None: any.
 
-    From Spark 4.3 on it may be a part of a core. Raises ValueError for a task without any, or a negative
-    number of tasks.
+    From Spark 4.3 on a task may need a part of a core. Raises ValueError for a task without any, or a
+    negative number of tasks.
     """
 
     cpus: float = field(default=1.0, converter=float, validator=gt(0.0))
@@ -34,20 +34,20 @@ class TaskSize:
         return cls(cpus=conf.get("spark.task.cpus", "1"), most=min(_by_resources(conf), default=None))
 
     def slots(self, cores: int) -> int:
-        """Count the tasks that an executor with so many cores runs at once."""
-        # By the number that was written: ten tasks of 0.1 cores fit into one.
+        """Return the number of tasks that an executor with this many cores runs at once."""
+        # Use the decimal number as written: ten tasks of 0.1 cores fit into one.
         by_cores = int(cores / Fraction(str(self.cpus)))
         return by_cores if self.most is None else min(by_cores, self.most)
 
 
 def _by_resources(conf: Mapping[str, str]) -> Iterator[int]:
-    """Count the tasks that an executor has enough of each resource for."""
+    """Yield, for each resource, the number of tasks that an executor has enough of it for."""
     for key, amount in conf.items():
         prefix, _, name = key.partition("spark.task.resource.")
         if prefix or not name.endswith(".amount"):
             continue
         there, wanted = int(conf.get(f"spark.executor.resource.{name}", "0")), float(amount)
-        # Less than one says how many tasks share one; Spark rounds that down before it multiplies.
+        # An amount below one says how many tasks share a unit; Spark rounds that down before it multiplies.
         if wanted > 0:
             yield there * int(1 / wanted) if wanted < 1 else int(there / wanted)
 
@@ -58,11 +58,11 @@ class SlotPool:
 
     task: TaskSize = field(factory=TaskSize)
     _executors: dict[str, ev.ExecutorInfo] = field(factory=dict)
-    # Why Spark has excluded an executor, by executor; not known of one that a snapshot shows so.
+    # Spark's reason for an exclusion, by executor; unknown for one that a snapshot shows as excluded.
     _exclusions: dict[str, str] = field(factory=dict)
     # The bytes of cached blocks and of shuffle data, by executor.
     _held: dict[str, tuple[int, int]] = field(factory=dict)
-    # Derived from `_executors` by `_count`, which each change of one of them goes through.
+    # Derived from `_executors` by `_count`, which every change of an executor calls.
     _usable: dict[str, int] = field(factory=dict)
     _total: int = 0
 
@@ -83,25 +83,25 @@ class SlotPool:
 
     @property
     def exclusions(self) -> Mapping[str, str]:
-        """Why each excluded executor is that, as far as it is known."""
+        """The reason for each exclusion, as far as known."""
         return self._exclusions
 
     def slots_of(self, executor: ev.ExecutorInfo) -> int:
-        """Count the slots of one executor, 0 if it gets no new tasks."""
+        """Return the slots of one executor, 0 if it gets no new tasks."""
         if executor.excluded or executor.decommissioning:
             return 0
         return self.task.slots(executor.cores)
 
     def held_bytes(self, executor: str) -> int:
-        """Count the bytes that would be lost with an executor, as far as it is known."""
+        """Return the bytes that would be lost with an executor, as far as known."""
         return sum(self._held.get(executor, ()))
 
     def shuffle_bytes(self, executor: str) -> int:
-        """Count those of them that are shuffle data."""
+        """Return the part of them that is shuffle data."""
         return self._held.get(executor, (0, 0))[1]
 
     def replace(self, executors: Iterable[ev.ExecutorInfo], task: TaskSize) -> None:
-        """Forget everything and take over what a snapshot says."""
+        """Forget everything and take over the state of a snapshot."""
         self.task = task
         self._executors = {}
         self._usable = {}
@@ -113,7 +113,7 @@ class SlotPool:
         self._exclusions = {id: reason for id, reason in self._exclusions.items() if id in excluded}
 
     def apply(self, event: ev.Event) -> None:
-        """Follow an executor event; an event about an unknown executor, or said twice, changes nothing."""
+        """Follow an executor event; one about an unknown executor, or a repeated one, changes nothing."""
         match event:  # the most frequent first
             case ev.ExecutorUsage(executor=executor):
                 if executor in self._executors:
@@ -155,7 +155,7 @@ class SlotPool:
             self._usable[executor] = slots
 
     def validate(self) -> None:
-        """Check what is derived, and that nothing is kept of who is gone. Raises AssertionError."""
+        """Check derived values, and that nothing is kept of gone executors. Raises AssertionError."""
         slots = {id: self.slots_of(info) for id, info in self._executors.items()}
         assert self._usable == {id: count for id, count in slots.items() if count > 0}
         assert self._total == sum(slots.values())

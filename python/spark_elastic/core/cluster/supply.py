@@ -1,4 +1,4 @@
-"""The conversation with the cluster about executors: what is ordered, what came back, when to look again."""
+"""The dialogue with the cluster about executors: orders, their outcomes, and the next check."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from spark_elastic.core.turn import Alarm, Turn
 
 @frozen(kw_only=True)
 class PolicyWants:
-    """What policies want in all: so many `executors` at least; `by` says who wants these.
+    """The total demand of policies: at least this many `executors`; `by` names the policy that wants them.
 
-    `of_all` says that one has said of each query what it should have; then each upper bound counts. `batch`
-    is what batch stages should have beside that, None: nobody says.
+    `of_all` says that a policy has decided for each query what it should have; then each upper bound counts.
+    `batch` is the additional demand of batch stages, None if no policy states one.
     """
 
     executors: int = 0
@@ -40,13 +40,13 @@ class PolicyWants:
 
 @define
 class Supply:
-    """The executors of one application; only adaptive mode asks for any.
+    """The executors of one application; only adaptive mode requests any.
 
-    `allowed` is False where Spark's dynamic allocation does that already: then it keeps so many `kept`
-    executors though no task waits for one, None: it is off, and `most` at any time. `orders` are those that
-    have not been answered yet. `keeps_data` says that the shuffle data of an executor that is released is not
-    lost. `limits` are those of the application, `wanted` is what policies were granted last. `stale` says
-    that the executors, or what was ordered, are not those of the last look.
+    `allowed` is False where Spark's dynamic allocation already manages them. It then keeps `kept` executors
+    even if no task waits for one (None if it is off), and at most `most` at any time. `orders` are those
+    without an outcome yet. `keeps_data` says that the shuffle data of a released executor is not lost.
+    `limits` are those of the application, `wanted` the last grants to policies. `stale` says that the
+    executors, or the orders, have changed since the last check.
     """
 
     settings: CoreSettings
@@ -65,7 +65,7 @@ class Supply:
         self.demand = ExecutorDemand(idle_ms=self.settings.slot_idle_ms)
 
     def begin(self, conf: Mapping[str, str], task: TaskSize, turn: Turn) -> None:
-        """Take in what Spark's own settings say about executors; what is not answered by now is lost."""
+        """Adopt Spark's own settings about executors; orders without an outcome by now are lost."""
         self.alarm.lost()
         if self.orders:
             self.orders.clear()
@@ -98,7 +98,7 @@ class Supply:
         return {query: evolve(share, reach=reach) for query, share in shares.items()}
 
     def _unasked(self, pool: SlotPool) -> int | None:
-        """Return the slots that there can be while no task waits for one, None: there is no such limit."""
+        """Return the slots that there can be while no task waits for one, None without such a limit."""
         if self.kept is None:
             return None
         # Spark counts an excluded executor among those that it keeps.
@@ -107,41 +107,44 @@ class Supply:
 
     @property
     def _no_bound(self) -> int:
-        """The parallelism that counts as no bound: nobody has declared the most that there can be."""
+        """The parallelism that counts as no bound.
+
+        If a policy has decided for all queries, it is one above the maximum, so that every bound counts.
+        """
         return self.settings.max_parallelism + self.wanted.of_all
 
     @property
     def _limits(self) -> ExecutorLimits:
-        """The limits of the application, and what policies want at least."""
+        """The limits of the application, raised to the minimum that policies want."""
         return evolve(self.limits, least=max(self.limits.least, self.wanted.executors))
 
     @property
     def _batch(self) -> BatchDemand | None:
-        """What batch stages should have; what is kept when its executor goes need not be written again."""
+        """The demand of batch stages; data that outlives its executor need not be written again."""
         batch = self.wanted.batch
         return evolve(batch, written_ms=0.0) if batch is not None and self.keeps_data else batch
 
     @property
     def has_surplus(self) -> bool:
-        """Whether there are executors that nobody wants."""
+        """Whether there are executors that are not wanted."""
         return self.demand.surplus_since is not None
 
     def has_to_look(self, now: int) -> bool:
-        """Say whether `reconcile` could come to another result while the queries and their policies stay."""
+        """Return whether `reconcile` could have another result while the queries and their policies stay."""
         due = self.demand.due
         return self.stale or (due is not None and now >= due)
 
     def reconcile(
         self, pool: SlotPool, queries: Iterable[Requirements], turn: Turn, wanted: PolicyWants
     ) -> None:
-        """Order what is missing or too much, and say when to look again."""
+        """Order what is missing or too much, and set the time of the next check."""
         self.stale, self.wanted = False, wanted
         if self.settings.mode != "adaptive" or not self.allowed:
             return
         order = self._look(self.demand, turn.now, pool, queries)
         self._report_limit(len(pool.executors), turn)
         if order is not None:
-            # What is given back counts as gone from now on: the rest may be seen in another light.
+            # Released executors count as gone from here on, which may change the view of the rest.
             self.stale = True
             self._order(order, len(pool.executors), turn)
         self.alarm.keep(self.demand.due, turn)
@@ -152,21 +155,21 @@ class Supply:
         return demand.reconcile(now, pool, queries, self._no_bound, self._limits, self._batch)
 
     def changed(self, event: ExecutorEvent, pool: SlotPool) -> bool:
-        """Take in that an executor comes, goes or has other slots; return whether slots differ by it."""
+        """Record an executor that comes, goes or changes its slots; return whether the slots differ now."""
         before = pool.total, self._unasked(pool)
         pool.apply(event)
         self.stale = True
         return before != (pool.total, self._unasked(pool))
 
     def used(self, event: ExecutorUsage, pool: SlotPool) -> None:
-        """Take in what an executor holds: one that is too many goes sooner or later for its shuffle data."""
+        """Record the data that an executor holds; for a surplus one, its shuffle data shifts the release."""
         held = pool.shuffle_bytes(event.executor)
         pool.apply(event)
         if self.has_surplus and pool.shuffle_bytes(event.executor) != held:
             self.stale |= self._batch is not None and self._batch.written_ms > 0
 
     def answered(self, event: ActionOutcome, pool: SlotPool, turn: Turn) -> None:
-        """Take in what became of an order; one that was given up, or is nobody's, concerns nobody."""
+        """Record the outcome of an order; the outcome of an unknown or abandoned one is ignored."""
         if event.action not in self.orders:
             return
         self.orders.discard(event.action)
@@ -178,12 +181,12 @@ class Supply:
             self.demand.done()
 
     def timer_fired(self, timer: str) -> None:
-        """Note that what was waited for is due: it is done at the end of the turn."""
+        """Note that a wait has ended; the check follows at the end of the turn."""
         if self.alarm.rings(timer):
             self.stale = True
 
     def _report_limit(self, here: int, turn: Turn) -> None:
-        """Say, once each, that more or other executors are wanted than there may be."""
+        """Report, once per change, that the limits allow fewer executors than wanted."""
         if self.demand.limited == self.demand.limited_told:
             return
         self.demand.limited_told = self.demand.limited
@@ -217,7 +220,7 @@ class Supply:
             if order.release:
                 self.demand.only_advised(order)
             return
-        # The new total first: who only releases would have the cluster manager replace what is released.
+        # The new total first: a release alone would make the cluster manager replace what is released.
         self._emit(RequestExecutors(id=turn.next_action(), cause=turn.cause, total=order.total), turn)
         if order.release:
             release = DecommissionExecutors if self.decommissions else KillExecutors
@@ -228,7 +231,7 @@ class Supply:
         turn.emit(action)
 
     def validate(self, now: int, pool: SlotPool, queries: Iterable[Requirements]) -> None:
-        """Check that nothing is under way where nothing may be, and nothing overlooked.
+        """Check that nothing is under way where nothing may be, and nothing is overlooked.
 
         Raises AssertionError.
         """
@@ -243,7 +246,7 @@ class Supply:
 
 
 def _kept(conf: Mapping[str, str]) -> int | None:
-    """Return how many executors dynamic allocation keeps, None where it is off: so it is in local mode."""
+    """Return the executors that dynamic allocation keeps, None where it is off, as in local mode."""
     master = conf.get("spark.master", "")
     if not is_on(conf, "spark.dynamicAllocation.enabled") or master == "local" or master.startswith("local["):
         return None

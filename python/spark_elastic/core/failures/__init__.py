@@ -1,1 +1,1 @@
-"""After a failure: is a restart of any use, is it allowed, and how long to wait before it."""
+"""After a failure: whether a restart is useful and allowed, and the wait before it."""

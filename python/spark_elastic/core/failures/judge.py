@@ -1,7 +1,7 @@
-"""What is to become of a query whose run has failed: start it again, and when, or let it end.
+"""The decision about a query whose run has failed: restart it, and when, or let it end.
 
-The order is that of the model: what another start cannot repair is not tried; a batch that fails in the same
-way again and again is not, either; then the restart strategy is asked.
+The order is Flink's: a failure that a restart cannot repair is not retried, nor is a batch that fails in the
+same way again and again; then the restart strategy is asked.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from spark_elastic.core.events import Failure
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 
-# Tell failures that only the state store of our choice has.
-# RocksDB lets a task open a store once. Spark's own store lets it do that again, as a `foreachBatch` makes
-# happen that reads rows twice in one task. Checkpoint format 2 wants all partitions of a micro-batch to run,
-# and a `foreachBatch` may read only some of its rows.
+# Detects failures that only the state store chosen by spark-elastic has.
+# RocksDB lets a task open a store once. Spark's own store allows a second time, which a `foreachBatch` needs
+# if it reads rows twice in one task. Checkpoint format 2 needs all partitions of a micro-batch to run, while
+# a `foreachBatch` may read only some of its rows.
 
 
 _OPENED_TWICE = "CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR"
@@ -26,15 +26,15 @@ _SAID = re.compile(rf"\[{re.escape(_OPENED_TWICE)}\]|\bCheckpointInfo length: \d
 
 
 def is_of_our_store(failure: Failure) -> bool:
-    """Say whether a query with Spark's own store and format would not have failed so."""
+    """Return whether a query with Spark's own store and format would not have failed this way."""
     return failure.error_class == _OPENED_TWICE or _SAID.search(failure.error) is not None
 
 
-# Tell failures that a restart can repair from those that come back however often one tries.
-# A failure is known by the classes of its causes, by Spark's error conditions, and by words where Spark gives
-# it neither. All three stand in tables, the first rule that fits decides, and what fits none is worth a
-# retry: lost executors, full memory, outages. What then fails again and again at the same place is for
-# `poison`.
+# Distinguishes failures that a restart can repair from those that recur on every attempt.
+# A failure is recognized by the classes of its causes, by Spark's error conditions, and by words where Spark
+# provides neither. All three are in tables, and the first matching rule decides. Failures without a match are
+# worth a retry: lost executors, full memory, outages. If they then recur at the same place, `poison` handles
+# them.
 
 
 @frozen(kw_only=True)
@@ -49,7 +49,7 @@ class Verdict:
 class Rule:
     """One kind of failure: any of its classes, conditions or phrases is enough.
 
-    `conditions` match a whole error condition or what is before its dot, `phrases` any part of the error.
+    `conditions` match a whole error condition or the part before its dot, `phrases` any part of the error.
     """
 
     verdict: Verdict
@@ -58,7 +58,7 @@ class Rule:
     phrases: re.Pattern[str] | None = None
 
     def fits(self, failure: Failure, conditions: frozenset[str]) -> bool:
-        """Say whether the failure, in which Spark named these `conditions`, is of this kind."""
+        """Return whether the failure, in which Spark named these `conditions`, is of this kind."""
         if not self.classes.isdisjoint(failure.causes):
             return True
         if self.conditions is not None and any(map(self.conditions.fullmatch, conditions)):
@@ -83,12 +83,13 @@ def _classes(package: str, *names: str) -> frozenset[str]:
 
 _RULES = (
     Rule(
-        # Whatever Hive's metastore throws, an outage too, is made an AnalysisException with this condition.
+        # Anything that Hive's metastore throws, even an outage, becomes an AnalysisException with this
+        # condition.
         verdict=_TRANSIENT,
         conditions=_any_of("_LEGACY_ERROR_TEMP_3065"),
     ),
     Rule(
-        # The query, the Spark or the provider that reads the state is not the one that wrote it.
+        # The state was written by another query, Spark version or provider than the one that reads it.
         verdict=_STATE,
         classes=_classes(
             "org.apache.spark.sql.execution.streaming.state",
@@ -121,7 +122,7 @@ _RULES = (
         ),
     ),
     Rule(
-        # Files that the checkpoint should have are gone, or half of them are: no restart brings them back.
+        # Files of the checkpoint are missing or incomplete: no restart brings them back.
         verdict=_CHECKPOINT,
         classes=_classes(
             "org.apache.spark.sql.execution.streaming.state",
@@ -161,7 +162,7 @@ _RULES = (
         phrases=_any_of(r"\bpyspark\.errors\.exceptions\.\w+\.(?:Analysis|Parse)Exception\b"),
     ),
     Rule(
-        # A program that does not fit its libraries, or asks Spark for what it cannot do.
+        # The program does not fit its libraries, or uses an operation that Spark does not support.
         verdict=_FATAL,
         classes=_classes(
             "java.lang",
@@ -181,13 +182,13 @@ _RULES = (
         | {"java.io.NotSerializableException", "org.apache.spark.SparkUnsupportedOperationException"},
         # Another run writes to the same checkpoint: a restart would only take it away from that one.
         conditions=_any_of(r"CONCURRENT_STREAM_LOG_UPDATE", r"STREAMING_REAL_TIME_MODE"),
-        # The process that runs a Spark Connect client's foreachBatch ends with the first error, and only
-        # the client can start another: a restart would meet a broken pipe, and report that instead.
+        # The process that runs a Spark Connect client's foreachBatch ends with the first error, and only the
+        # client can start another: a restart would meet a broken pipe, and report that instead.
         phrases=_any_of(r"\bFound error inside foreachBatch Python process\b"),
     ),
 )
 
-# What only carries the failure of something else, and so says nothing about it.
+# These only wrap another failure, and so say nothing about it.
 _WRAPPERS = frozenset(
     {
         "com.google.common.util.concurrent.UncheckedExecutionException",
@@ -198,14 +199,14 @@ _WRAPPERS = frozenset(
         "org.apache.spark.sql.streaming.StreamingQueryException",
     }
 )
-# Of an InterruptedIOException one cannot tell: timeouts use it, too.
+# An InterruptedIOException is ambiguous: timeouts use it, too.
 _INTERRUPTIONS = frozenset({"java.lang.InterruptedException", "java.nio.channels.ClosedByInterruptException"})
 # Spark begins a message with its condition in brackets; a trace has those of the causes as well.
 _CONDITION = re.compile(r"\[([A-Z_][A-Z0-9_]*(?:\.[A-Z0-9_]+)?)\]")
 
 
 def classify(failure: Failure) -> Verdict:
-    """Judge a failure. An interruption alone is somebody's wish, not to be undone by a restart."""
+    """Judge a failure. A mere interruption was requested, and a restart should not undo it."""
     meant = set(failure.causes) - _WRAPPERS
     if meant and meant <= _INTERRUPTIONS:
         return _FATAL
@@ -214,18 +215,18 @@ def classify(failure: Failure) -> Verdict:
 
 
 def _conditions(failure: Failure) -> frozenset[str]:
-    """Return all conditions that Spark named, each also without what follows its dot."""
+    """Return all conditions that Spark named, each also without the part after its dot."""
     named = {failure.error_class or "", *_CONDITION.findall(failure.error)} - {""}
     return frozenset(named | {name.partition(".")[0] for name in named})
 
 
 StoreOf = Literal["user", "new", "ours"]
-"""Whose choice a state store was: the user's, or ours; ours is new until a micro-batch is committed."""
+"""Who chose a state store: the user, or spark-elastic; its choice is new until a micro-batch is committed."""
 
 
 @frozen(kw_only=True)
 class Judgement:
-    """`backoff_ms` is how long to wait before the next start, None if there is to be none."""
+    """`backoff_ms` is the wait before the next start, None if there will be none."""
 
     reason: str
     backoff_ms: int | None = None
@@ -234,9 +235,9 @@ class Judgement:
 def judge(
     failure: Failure, *, at: int, strategy: RestartStrategy, poison: PoisonWatch, store: StoreOf
 ) -> Judgement:
-    """Judge a failure that was heard of at `at` (epoch ms), and let strategy and watch take note of it."""
+    """Judge a failure reported at `at` (epoch ms), and notify the strategy and the watch of it."""
     if store != "user" and is_of_our_store(failure):
-        # In the same run executors have the store open: another one takes another run.
+        # Executors keep the store open for the whole run: another store needs another run.
         return Judgement(reason="failure_new_store" if store == "new" else "failure_our_store")
     verdict = classify(failure)
     if not verdict.retry:
@@ -249,16 +250,16 @@ def judge(
     return Judgement(reason=verdict.reason, backoff_ms=strategy.backoff_ms(at))
 
 
-# What is shown of an error where there is room for one line.
+# The part of an error that is shown where there is room for one line.
 
 
 _TRACEBACK = "Traceback (most recent call last):"
 
 
 def summary(error: str) -> str:
-    """Return the line in which Python says what was raised, where there is a traceback, else all of `error`.
+    """Return the line in which Python reports the exception, if there is a traceback, else all of `error`.
 
-    What a call of Java's has thrown stands in the line after it.
+    For an exception of a Java call, the line after it is included.
     """
     _, found, trace = error.rpartition(_TRACEBACK)
     if not found:

@@ -1,4 +1,4 @@
-"""Notice a batch that cannot be processed: it fails in the same way each time it is tried."""
+"""Detects a batch that cannot be processed: it fails in the same way each time it is tried."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from attrs import define
 from spark_elastic.core.events import Failure
 
 MOST_TRIES = 3
-"""So many failures of the same kind at the same offsets in a row, and the batch is to blame."""
+"""With this many failures of the same kind at the same offsets in a row, the batch is to blame."""
 
 IO_PATIENCE_MS = 600_000
-"""For so long after the first failure an IOException may be one of storage that is away, not of broken data.
+"""For this long after the first failure, an IOException may be due to unavailable storage, not broken data.
 
-As long, at the least, the shim tries a checkpoint that cannot be reached (`Boundary.patienceMs`).
+The shim tries an unreachable checkpoint for at least as long (`Boundary.patienceMs`).
 """
 
-# What differs between two failures of one kind: UUIDs, object identities, hashes; ids, ports, times.
+# Text that differs between failures of one kind: UUIDs, object identities, hashes; ids, ports, times.
 _CHANGING = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b|\d+",
     re.IGNORECASE,
 )
 
-# A service did not answer, or could not be reached: another time it may, and the batch is not to blame. From
-# Java the classes of the causes say so, from Python the lines that end each part of its traceback.
+# A service did not answer, or could not be reached: it may later, and the batch is not to blame. In Java the
+# classes of the causes show that, in Python the lines that end each part of its traceback.
 _OUTAGES = frozenset(
     f"java.net.{name}"
     for name in (
@@ -44,8 +44,8 @@ _PYTHON_OUTAGE = re.compile(
     re.MULTILINE,
 )
 
-# What Spark's driver itself reads and writes is the checkpoint, lists of files, logs of sinks: if that fails,
-# storage is to blame. What a task or a function of the application has failed with has one of these above it.
+# Spark's driver itself reads and writes only the checkpoint, lists of files and logs of sinks: if that fails,
+# storage is to blame. A failure of a task or of a function of the application has one of these above it.
 _OF_OTHERS = frozenset(
     {
         "org.apache.spark.SparkException",
@@ -53,7 +53,7 @@ _OF_OTHERS = frozenset(
         "py4j.Py4JException",
     }
 )
-# Tasks say of the checkpoint's storage with it that they could not write state.
+# With this condition tasks report that they could not write state to the checkpoint's storage.
 _NO_STATE_WRITTEN = "CANNOT_WRITE_STATE_STORE"
 
 _Kind = tuple[tuple[str, ...], str, str]
@@ -61,16 +61,16 @@ _Kind = tuple[tuple[str, ...], str, str]
 
 @define(kw_only=True)
 class PoisonWatch:
-    """Count how often in a row one query failed in the same way at the same offsets; `since` is epoch ms."""
+    """Counts consecutive failures of a query with the same kind and offsets; `since` is epoch ms."""
 
     last: _Kind | None = None
     times: int = 0
     since: int = 0
 
     def note(self, failure: Failure, at: int) -> bool:
-        """Take in a failure that was heard of at `at` (epoch ms), and say whether its batch is poison.
+        """Record a failure reported at `at` (epoch ms), and return whether its batch is poison.
 
-        Before the first batch is planned there is none to blame, and for an outage it is not.
+        Before the first batch is planned there is none to blame, and no batch is to blame for an outage.
         """
         kind = (failure.causes, _CHANGING.sub("#", failure.error), failure.offsets)
         if kind != self.last:
@@ -112,9 +112,9 @@ def _is_of_storage(failure: Failure) -> bool:
 
 
 def is_planned(offsets: str) -> bool:
-    """Say whether a micro-batch was planned: whether any source has an offset to read up to.
+    """Return whether a micro-batch was planned: whether any source has an offset to read up to.
 
-    Spark writes - for a source without one, maybe after its name.
+    Spark writes - for a source without one, possibly after its name.
     """
     sources = offsets.strip("[]{}").split(", ")
     return any(source and source != "-" and not source.endswith(": -") for source in sources)

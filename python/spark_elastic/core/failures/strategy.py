@@ -1,6 +1,6 @@
-"""What all restart strategies have in common, and the way from a user's choice to one.
+"""The common part of all restart strategies, and their creation from the user's choice.
 
-All times are epoch ms and come from the caller, as does the seed of chance: the same calls give the same
+All times are epoch ms and come from the caller, as does the random seed: the same calls give the same
 answers.
 """
 
@@ -15,27 +15,27 @@ from spark_elastic.core.keys import rescaling
 from spark_elastic.core.keys.key import of
 from spark_elastic.core.keys.rescaling import StrategyName
 
-# Restart after a delay that grows with each failure, and start again small after a quiet time.
+# Restart after a delay that grows with each failure, and start small again after a quiet time.
 # Rule: the delay after `a` earlier attempts is ``trunc(initial * multiplier ** a)`` plus a jitter, from the
 # initial to the longest backoff; failures until the planned restart belong to the same attempt; the series
-# starts anew if that restart was at least the threshold ago. After Flink's
+# starts over if that restart was at least the threshold ago. After Flink's
 # ``restart-strategy.exponential-delay``.
 
 
 Jitter = Callable[[int], int]
-"""Draws a number from -bound to bound, for a bound from 0 up."""
+"""Draws a number from -bound to bound, for a bound of at least 0."""
 
-# Where the power ends: no clock counts further, and a float soon ends too.
+# Limit of the power: no clock counts further, and a float overflows soon after.
 _LONGEST_MS = (1 << 63) - 1
 _MASK = (1 << 64) - 1
 
 
 @frozen(kw_only=True)
 class ExponentialDelay:
-    """All that can be chosen: durations in ms from 1 up, `initial_backoff_ms` not above `max_backoff_ms`.
+    """The parameters: durations in ms of at least 1, `initial_backoff_ms` not above `max_backoff_ms`.
 
-    `backoff_multiplier` is above 1, `jitter_factor` from 0 to 1 is the share of a backoff by which it may be
-    off. `attempts_before_reset_backoff` from 1 up limits the restarts of one series; None: no limit.
+    `backoff_multiplier` is above 1. `jitter_factor`, from 0 to 1, is the largest jitter as a share of the
+    backoff. `attempts_before_reset_backoff`, at least 1, limits the restarts of one series; None: no limit.
     """
 
     initial_backoff_ms: int = of(rescaling.INITIAL_BACKOFF_MS)
@@ -48,9 +48,9 @@ class ExponentialDelay:
 
 @define(kw_only=True)
 class SeededJitter:
-    """Draw evenly, and after the same `seed` always the same: a replay must wait as long as the original.
+    """Draws evenly, and always the same after the same `seed`: a replay must wait as long as the original.
 
-    The generator is SplitMix64, whose whole state is one 64 bit number.
+    The generator is SplitMix64; its whole state is one 64-bit number.
     """
 
     seed: int
@@ -67,7 +67,7 @@ class SeededJitter:
 
 @define(kw_only=True)
 class ExponentialDelayStrategy:
-    """Count the attempts of the present series; `restart_at` is when the last one is due."""
+    """Counts the attempts of the present series; `restart_at` is the time of the last planned restart."""
 
     policy: ExponentialDelay
     jitter: Jitter
@@ -86,7 +86,7 @@ class ExponentialDelayStrategy:
         return True
 
     def can_restart(self, at: int) -> bool:
-        """Say whether the series has an attempt left for the failures so far."""
+        """Return whether the series has an attempt left for the failures so far."""
         limit = self.policy.attempts_before_reset_backoff
         return limit is None or self.attempts <= limit
 
@@ -106,7 +106,7 @@ class ExponentialDelayStrategy:
         except OverflowError:
             grown = _LONGEST_MS
         current = int(min(grown, _LONGEST_MS))
-        # The jitter of a backoff beyond the longest one is not cut to it first: that is the rule.
+        # By Flink's rule, the jitter is computed before the backoff is cut to the longest one.
         jittered = current + self.jitter(int(current * policy.jitter_factor))
         return max(policy.initial_backoff_ms, min(jittered, policy.max_backoff_ms))
 
@@ -129,7 +129,7 @@ class ExponentialDelayStrategy:
 
 @frozen(kw_only=True)
 class FailureRate:
-    """The most failures (from 1 up) in any `interval_ms` (from 1 up), and the ms before each restart."""
+    """The most failures (at least 1) in any `interval_ms` (at least 1), and the ms before each restart."""
 
     max_failures_per_interval: int = of(rescaling.FAILURE_RATE_MAX_FAILURES)
     interval_ms: int = of(rescaling.FAILURE_RATE_INTERVAL_MS)
@@ -138,7 +138,7 @@ class FailureRate:
 
 @define(kw_only=True)
 class FailureRateStrategy:
-    """Remember the failures that count: one more than allowed, the oldest first."""
+    """Remembers the failures that count: one more than allowed, the oldest first."""
 
     policy: FailureRate
     failures: list[int] = field(factory=list)
@@ -150,13 +150,13 @@ class FailureRateStrategy:
         return True
 
     def can_restart(self, at: int) -> bool:
-        """Say whether the failures seen from `at` are few enough."""
+        """Return whether the failures seen from `at` are few enough."""
         if len(self.failures) <= self.policy.max_failures_per_interval:
             return True
         return at - self.failures[0] > self.policy.interval_ms
 
     def backoff_ms(self, at: int) -> int:
-        """Return the delay, whenever it is asked for."""
+        """Return the delay, which is constant."""
         return self.policy.delay_ms
 
     def validate(self) -> None:
@@ -173,7 +173,7 @@ class FailureRateStrategy:
 
 @frozen(kw_only=True)
 class FixedDelay:
-    """How often a query is restarted in its life (`attempts`, from 0 up), and after how many ms."""
+    """The number of restarts in a query's life (`attempts`, at least 0), and the ms before each."""
 
     attempts: int = of(rescaling.FIXED_DELAY_ATTEMPTS)
     delay_ms: int = of(rescaling.FIXED_DELAY_MS)
@@ -181,7 +181,7 @@ class FixedDelay:
 
 @define(kw_only=True)
 class FixedDelayStrategy:
-    """Count the failures."""
+    """Counts the failures."""
 
     policy: FixedDelay
     failures: int = 0
@@ -192,11 +192,11 @@ class FixedDelayStrategy:
         return True
 
     def can_restart(self, at: int) -> bool:
-        """Say whether an attempt is left for the failures so far."""
+        """Return whether an attempt is left for the failures so far."""
         return self.failures <= self.policy.attempts
 
     def backoff_ms(self, at: int) -> int:
-        """Return the delay, whenever it is asked for."""
+        """Return the delay, which is constant."""
         return self.policy.delay_ms
 
     def validate(self) -> None:
@@ -212,12 +212,12 @@ class FixedDelayStrategy:
 
 @frozen(kw_only=True)
 class NoRestart:
-    """The policy has nothing to set."""
+    """The policy without parameters."""
 
 
 @define(kw_only=True)
 class NoRestartStrategy:
-    """Refuse every restart."""
+    """Refuses every restart."""
 
     policy: NoRestart
 
@@ -230,7 +230,7 @@ class NoRestartStrategy:
         return False
 
     def backoff_ms(self, at: int) -> int:
-        """Return 0: nobody waits for a restart that does not come."""
+        """Return 0: there is no restart to wait for."""
         return 0
 
     def validate(self) -> None:
@@ -238,7 +238,7 @@ class NoRestartStrategy:
 
 
 RestartPolicy = NoRestart | FixedDelay | FailureRate | ExponentialDelay
-"""What a user chose; plain values, shared by all queries."""
+"""The user's choice; plain values, shared by all queries."""
 
 POLICY_TYPES: Mapping[StrategyName, type[RestartPolicy]] = {
     "none": NoRestart,
@@ -250,16 +250,16 @@ POLICY_TYPES: Mapping[StrategyName, type[RestartPolicy]] = {
 
 
 class RestartStrategy(Protocol):
-    """The restarts of one query: tell it of each failure, then ask."""
+    """The restarts of one query: notify it of each failure, then ask."""
 
     def notify_failure(self, at: int) -> bool:
-        """Take in a failure at `at`; return False if it belongs to the attempt that is planned already."""
+        """Record a failure at `at`; return False if it belongs to the attempt that is planned already."""
 
     def can_restart(self, at: int) -> bool:
-        """Say whether a restart is allowed after the failures so far, seen from `at`."""
+        """Return whether a restart is allowed after the failures so far, seen from `at`."""
 
     def backoff_ms(self, at: int) -> int:
-        """Return how many ms after `at` the restart should be, at least 0.
+        """Return the ms from `at` to the restart, at least 0.
 
         May raise RuntimeError before any failure.
         """
@@ -273,7 +273,7 @@ STRATEGIES = (NoRestartStrategy, FixedDelayStrategy, FailureRateStrategy, Expone
 
 
 def new_strategy(policy: RestartPolicy, jitter: int | Jitter) -> RestartStrategy:
-    """Begin the life of a query under `policy`; `jitter` is a seed (any whole number) or draws itself."""
+    """Create a query's strategy for `policy`; `jitter` is a seed (any whole number) or a draw function."""
     match policy:
         case NoRestart():
             return NoRestartStrategy(policy=policy)

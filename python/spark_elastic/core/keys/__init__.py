@@ -1,6 +1,6 @@
 """The registry of settings: every key once, in a file per subject.
 
-A key's constant is called like the field of the settings that holds its value.
+A key's constant has the name of the settings field that holds its value.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ KEYS: tuple[Key[Any], ...] = tuple(
 """All keys, in the order of the README's table."""
 
 PER_QUERY: Mapping[str, Key[Any]] = {key.name: key for key in KEYS if key.per_query is not None}
-"""Those of which a query can have a value of its own, by name."""
+"""The keys that can have a value of their own for each query, by name."""
 
 NAMES: Mapping[str, Key[Any]] = {
     **{name: key for key in KEYS for name in (key.name, *key.aliases)},
     **{camel(name): key for name, key in flink.NAMES.items()},
 }
-"""Every accepted name, in camel case and without the prefix; Flink's whole names among them."""
+"""Every accepted name, in camel case and without the prefix, including Flink's full names."""
 
 
 def called(name: str) -> Key[Any] | None:
-    """Return the key that is called so, in any spelling but without the prefix."""
+    """Return the key of this name, in any spelling but without the prefix."""
     return NAMES.get(camel(name))

@@ -1,4 +1,4 @@
-"""Bounds of queries, the executors kept for them, and where their savepoints go."""
+"""Bounds of queries, the executors kept for them, and the location of their savepoints."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ POLICY_FILE = Key[str | None](
     "policyFile",
     or_none(any_text("local file", "/etc/spark-elastic/policy.yaml")),
     None,
-    "YAML file with the bounds (adaptive mode) and settings of queries by name; it is read again when it "
+    "YAML file with bounds (adaptive mode) and settings of queries by name; it is read again when it "
     "changes.",
 )
 SLOT_IDLE_MS = Key(
     "slotIdleTimeout",
     duration(1_000),
     50_000,
-    "How long executors beyond those that the declared bounds call for are kept (adaptive mode).",
+    "How long executors that the declared bounds do not need are kept (adaptive mode).",
 )
 SAVEPOINT_DIR = Key[str | None](
     "savepointDir",
     or_none(FOLDER),
     None,
-    "Folder under which savepoints are written if a request names none: a path, or a URI of any "
-    "Hadoop file system.",
+    "Folder for savepoints if a request names none: a path, or a URI of any Hadoop file system.",
 )
 SAVEPOINT_PREFIXES = Key[tuple[str, ...]](
     "savepoint.allowedPrefixes",
     several(PATH_PREFIX),
     (),
-    "Further folders under which who asks for a savepoint may have it written, with commas between them. All "
-    "others are refused, since the driver writes it with its own credentials.",
+    "Further folders, separated by commas, that a request for a savepoint may name. All others are "
+    "refused, since the driver writes with its own credentials.",
 )
 SAVEPOINTS_KEPT = Key(
     "savepoint.keep",
     whole(0),
     0,
-    "How many savepoints of a query are kept in `savepointDir`: when one is complete there, the oldest "
-    "beyond that are removed, of those only that have a name and a mark of ours. 0: all are kept.",
+    "Number of savepoints kept per query in `savepointDir`. When a new one is complete, older ones are "
+    "removed if spark-elastic wrote them there. 0: all are kept.",
 )
 
 
-# What is kept and shown of the decisions, and whether anything is done about them.
+# Which decisions are kept and shown, and whether they are carried out.
 
 
 HISTORY_SIZE = Key(
@@ -66,41 +65,42 @@ JOURNAL_DIR = Key[str | None](
     "journal.dir",
     or_none(any_text("local folder", "/var/log/spark-elastic")),
     "auto",
-    "Where the decision journal is written; none: nowhere. auto: in `spark-elastic-USER/`, which is in "
-    "`spark.eventLog.dir` if event logs are on and that is a local folder, else among Spark's temporary "
-    "files (`SPARK_LOCAL_DIRS`, `spark.local.dir`, `/tmp`), from where one is removed after seven days.",
+    "Local folder for the decision journal; none: no journal. auto: `spark-elastic-USER/` in "
+    "`spark.eventLog.dir` if event logs are on and that is a local folder, otherwise in Spark's "
+    "temporary folder (`SPARK_LOCAL_DIRS`, `spark.local.dir`, `/tmp`), where journals are removed after "
+    "seven days.",
 )
 JOURNAL_MAX_SIZE = Key(
     "journal.maxSize",
     size(64 << 10),
     64 << 20,
-    "Most room that an application's journal takes; the oldest part goes first.",
+    "Largest size of an application's journal; the oldest part is dropped first.",
 )
 REST_ENABLED = Key(
     "rest.enabled",
     BOOL,
     True,
-    "Whether the REST API is there, at `/elastic/api/v1` under the Spark UI.",
+    "Whether the REST API is served, at `/elastic/api/v1` under the Spark UI.",
 )
 REST_READ_ONLY = Key(
     "rest.readOnly",
     BOOL,
     False,
-    "Whether the REST API refuses every change.",
+    "Whether the REST API refuses all changes.",
 )
 REST_ALLOWED_HOSTS = Key[tuple[str, ...]](
     "rest.allowedHosts",
     several(HOST),
     (),
-    "Names of hosts under which the REST API takes changes, beside those that the driver's UI has itself and "
-    "addresses: those of a reverse proxy before it, with commas between them.",
+    "Host names, separated by commas, under which the REST API accepts changes in addition to those of "
+    "the driver's UI and plain addresses: those of a reverse proxy in front of it.",
 )
 TARGET_LOAD = Key(
     "metrics.targetLoad",
     number("from 0.05 to 1", lambda value: 0.05 <= value <= 1, "0.75"),
     0.75,
-    "The load (time of a micro-batch by its trigger interval) for which the metrics say how many slots the "
-    "queries need. Nothing is decided by it here: it is for those who scale the workers.",
+    "Load (time of a micro-batch divided by its trigger interval) for which metrics report the slots "
+    "that queries need. It decides nothing: it is meant for whatever scales the workers.",
 )
 ADVISE_ONLY = Key(
     "adviseOnly",

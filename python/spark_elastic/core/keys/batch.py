@@ -1,4 +1,4 @@
-"""The parallelism of batch stages and of what they read."""
+"""The parallelism of batch stages and of the sources that they read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import frozen
 from spark_elastic.core.keys.key import BOOL, Key, choice, duration, or_none, size, whole
 from spark_elastic.core.keys.rescaling import EXPLICIT_MEANINGS, ExplicitParallelism
 
-# What the two presets decide differently: our own rules, and Flink's plain ones.
+# The differences between the two presets: spark-elastic's own rules, and plain Flink's.
 
 
 MIB = 1 << 20
@@ -21,13 +21,13 @@ PresetName = Literal["elastic", "flink"]
 class Preset:
     """A set of rules.
 
-    `volume` is the bytes that one task should read. `even_split`: what is split by count, because no limit
-    gives an allowed number of ranges, gets the number of tasks that its bytes ask for, or the most that are
-    allowed.
-    `fills_waves`: the number of tasks goes by the slots as well. `writes_most`: as many partitions are
-    written as tasks may ever read. `default_parallelism`: ``spark.default.parallelism`` is an upper bound
-    where the application has set no number for shuffles, as ``parallelism.default`` is in Flink; Spark's own
-    shuffles do not look at it, and platforms set it for RDDs. `max_parallelism` None: goes by the slots.
+    `volume` is the bytes that one task should read. `even_split` applies to data that is split by count,
+    because no limit gives an allowed number of ranges: it gets the number of tasks that its bytes ask for, or
+    the largest allowed number. `fills_waves`: the number of tasks depends on the slots as well.
+    `writes_most`: a shuffle writes as many partitions as tasks may ever read. `default_parallelism`:
+    ``spark.default.parallelism`` is an upper bound where the application has set no number for shuffles, as
+    ``parallelism.default`` is in Flink. Spark's own shuffles ignore it, and platforms set it for RDDs.
+    `max_parallelism` None: it depends on the slots.
     """
 
     volume: int
@@ -63,87 +63,88 @@ PRESET = Key[PresetName](
     "batch.preset",
     choice(*PRESETS),
     "elastic",
-    "Rules for batch stages. `elastic`: our own. `flink`: those of Flink's adaptive batch scheduler.",
+    "Rules for batch stages. `elastic`: those of spark-elastic. `flink`: those of Flink's adaptive "
+    "batch scheduler.",
 )
 DECISION_WAIT_MS = Key(
     "batch.decisionTimeout",
     duration(1),
     200,
-    "How long the planning of a batch stage waits for an answer before Spark's own rule decides.",
+    "How long planning waits for an answer about a batch stage before Spark's own rule decides.",
 )
 ENABLED = Key(
     "batch.autoParallelism.enabled",
     BOOL,
     True,
-    "Whether the parallelism of batch stages is decided here. If not, they run as in plain Spark.",
+    "Whether spark-elastic chooses the parallelism of batch stages. If false, they run as in plain Spark.",
 )
 MIN_PARALLELISM = Key(
     "batch.autoParallelism.minParallelism",
     whole(1, 32_768),
     1,
-    "Fewest partitions that a batch shuffle writes, and fewest tasks that read as many.",
+    "Min partitions that a batch shuffle writes, and min tasks that read as many.",
 )
 MAX_PARALLELISM = Key[int | None](
     "batch.autoParallelism.maxParallelism",
     or_none(whole(1, 32_768)),
     None,
-    "Most partitions that a batch shuffle writes, and most tasks that read them. None: what "
-    "`batch.explicitParallelism` makes of the user's own number, else 128 for each slot (preset `flink`: "
-    "128).",
+    "Max partitions that a batch shuffle writes, and max tasks that read them. None: the user's own "
+    "number if `batch.explicitParallelism` says so, otherwise 128 per slot (preset `flink`: 128).",
 )
 AVG_DATA_VOLUME_PER_TASK = Key[int | None](
     "batch.autoParallelism.avgDataVolumePerTask",
     or_none(size(1)),
     None,
-    "Bytes that one task of a batch stage should read. None: what the application sets as "
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes, else 64m (preset `flink`: 16m).",
+    "Bytes that one task of a batch stage should read. None: the application's "
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes, otherwise 64m (preset `flink`: 16m).",
 )
 OWN_PARALLELISM = Key[ExplicitParallelism | None](
     "batch.explicitParallelism",
     or_none(EXPLICIT_MEANINGS),
     None,
-    "What the user's own `spark.sql.shuffle.partitions` means to batch stages: never touched, the most "
-    "partitions and tasks unless `batch.autoParallelism.maxParallelism` is set, nothing. None: `fixed` where "
-    "`explicitParallelism` is, else `upperBound`. Preset `flink`: so does `spark.default.parallelism`.",
+    "What the user's own `spark.sql.shuffle.partitions` means for batch stages. `fixed`: it is kept. "
+    "`upperBound`: max partitions and tasks unless `batch.autoParallelism.maxParallelism` is set. "
+    "`ignore`: nothing. None: `fixed` if `explicitParallelism` is, otherwise `upperBound`. With preset "
+    "`flink`, `spark.default.parallelism` counts as well.",
 )
 INITIAL_ENABLED = Key(
     "batch.initialCount.enabled",
     BOOL,
     True,
-    "Whether the number of partitions that a batch shuffle writes is decided here.",
+    "Whether spark-elastic chooses the number of partitions that a batch shuffle writes.",
 )
 RANGES_ENABLED = Key(
     "batch.ranges.enabled",
     BOOL,
     True,
-    "Whether it is decided here which partitions each task of a batch stage reads.",
+    "Whether spark-elastic chooses which partitions each task of a batch stage reads.",
 )
 DEFAULT_SOURCE_PARALLELISM = Key[int | None](
     "batch.autoParallelism.defaultSourceParallelism",
     or_none(whole(1, 32_768)),
     None,
-    "Tasks that read a batch source of which nobody knows the size, as far as it can be divided, and the "
-    "most that read any other. None: `batch.autoParallelism.maxParallelism` is the most.",
+    "Tasks that read a batch source of unknown size, as far as it can be divided, and max tasks that "
+    "read any other. None: `batch.autoParallelism.maxParallelism` is the maximum.",
 )
 SOURCES_ENABLED = Key(
     "batch.sources.enabled",
     BOOL,
     True,
-    "Whether it is decided here how many tasks share out what a batch query reads.",
+    "Whether spark-elastic chooses how many tasks read the sources of a batch query.",
 )
 DIVIDE_ORDERED = Key(
     "source.divideOrdered",
     BOOL,
     False,
     "Whether several tasks may share the records of one Kafka partition, in a batch query or in a "
-    "micro-batch without a shuffle, where there are fewer partitions than slots. They may then be processed "
-    "at once, and written in another order.",
+    "micro-batch without a shuffle, if there are fewer partitions than slots. Records may then be "
+    "processed in parallel and written in another order.",
 )
 KAFKA_LATEST = Key(
     "batch.sources.kafkaLatest",
     BOOL,
     False,
-    "Whether that holds for reads of Kafka up to the latest offset, too. What is latest is then found "
-    "out when a query is planned, and not by each of its runs: a DataFrame that is collected twice ends "
+    "Whether Kafka reads up to the latest offset are divided as well. The latest offset is then looked "
+    "up once, when the query is planned, and not by each run: a DataFrame that is collected twice ends "
     "twice at the same offsets.",
 )

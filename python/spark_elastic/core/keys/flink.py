@@ -1,7 +1,7 @@
-"""Flink's own options: which of ours each is, and what is said of those that are none.
+"""Flink's own options: the corresponding setting of each, and remarks on those without one.
 
-A user who comes from Flink sets them under their whole names after ``spark.elastic.``; docs/migration.md has
-the table that is made of this one.
+A user who comes from Flink sets them under their full names after ``spark.elastic.``; the table in
+docs/migration.md is generated from this one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _RESTART = "restart-strategy."
 
 @frozen(kw_only=True)
 class Option:
-    """An option of Flink's by its whole name, and by `older` ones; a name may end in ``.*``.
+    """An option of Flink by its full name, and by `older` ones; a name may end in ``.*``.
 
-    `key` is the setting of ours that it is, None: it is none, and `instead` says in Markdown what takes its
-    place, "" if nothing has to. `difference` is what a user has to know besides.
+    `key` is the corresponding setting. If it is None, `instead` names in Markdown what replaces the option,
+    "" if nothing needs to. `difference` states what else a user has to know.
     """
 
     name: str
@@ -108,7 +108,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         name=_SCHEDULER + "prefer-minimal-taskmanagers",
-        difference="executors that are released are whole ones",
+        difference="whole executors are released",
     ),
     Option(name="slot.idle.timeout", key=application.SLOT_IDLE_MS),
     Option(
@@ -125,7 +125,7 @@ OPTIONS: tuple[Option, ...] = (
         name=_RESTART + "type",
         older=("restart-strategy",),
         key=rescaling.STRATEGY,
-        difference="lost executors use up no attempt",
+        difference="lost executors cost no attempt",
     ),
     _restart(rescaling.FIXED_DELAY_ATTEMPTS, "fixed-delay.attempts"),
     _restart(rescaling.FIXED_DELAY_MS, "fixed-delay.delay"),
@@ -166,18 +166,18 @@ OPTIONS: tuple[Option, ...] = (
     _autoscaler(
         "utilization.target",
         policies.LOAD,
-        "none: as much as the variation of the input leaves, instead of 0.7",
+        "none: by the variation of the input, instead of 0.7",
         "target.utilization",
     ),
     _autoscaler(
         "utilization.min",
         "`autoscale.loadBand`",
-        "above the target; down there is none but after a step up",
+        "above the target; for scaling down only after a step up",
     ),
     _autoscaler(
         "utilization.max",
         "`autoscale.loadBand`",
-        "above the target; down there is none but after a step up",
+        "above the target; for scaling down only after a step up",
         "target.utilization.boundary",
     ),
     _autoscaler("catch-up.duration", policies.CATCH_UP_MS, "10 min instead of 30 min"),
@@ -213,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
     _autoscaler(
         "history.max.*",
         "`history.size`",
-        "decisions that are shown; the policy goes by micro-batches",
+        "for the decisions shown; the policy uses micro-batches",
     ),
     _autoscaler(
         "vertex.exclude.ids",
@@ -249,12 +249,12 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _batch("default-source-parallelism", batch.DEFAULT_SOURCE_PARALLELISM),
 )
-"""All that there is something to be said of, in the order of the table."""
+"""All options with a setting or a remark, in the order of the table."""
 
 NAMES: Mapping[str, Key[Any]] = {
     name: option.key for option in OPTIONS if option.key is not None for name in (option.name, *option.older)
 }
-"""The names of those that are settings of ours, as Flink spells them."""
+"""The names of those that correspond to settings, as Flink spells them."""
 
 # fmt: off
 _ROOTS = frozenset({
@@ -264,13 +264,13 @@ _ROOTS = frozenset({
     "sql-gateway", "state", "table", "task", "taskmanager", "web", "yarn",
 })
 # fmt: on
-"""What options of Flink's begin with, as far as no setting of ours begins so."""
+"""First parts of the names of Flink's options, except those that also begin spark-elastic's settings."""
 
 
 def option_of(name: str) -> Option | None:
-    """Return what there is to be said of a name that is no setting of ours, None: it is not Flink's, either.
+    """Return the option for a name that is not a setting, None if it is not Flink's, either.
 
-    `name` is as Flink spells it. One of which nothing is known but how it begins has an option without words.
+    `name` is as Flink spells it. If only its first part is known, the result has no remarks.
     """
     for option in OPTIONS:
         if any(_fits(known, name) for known in (option.name, *option.older)):

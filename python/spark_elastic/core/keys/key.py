@@ -1,4 +1,4 @@
-"""What is said once of each setting: its name, the kind of its values, default and sentence."""
+"""The definition of a setting: its name, the kind of its values, default and sentence."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any, Generic, Literal, TypeVar
 import attrs
 from attrs import frozen
 
-# Folders of file systems, compared as Hadoop would understand them: what is below what.
+# Folders of file systems, compared as Hadoop understands them: which one is below which.
 
 
-# Hadoop has the first colon before any slash end the scheme, and an authority follow two slashes.
+# In Hadoop, the first colon before any slash ends the scheme, and an authority follows two slashes.
 _PARTS = re.compile(
     r"(?:(?P<scheme>[a-z][a-z0-9+.-]*):)?(?://(?P<authority>[^/]*))?(?P<path>(?:/.*)?)", re.IGNORECASE
 )
-# Nobody may have to know who decodes, cuts off or turns round what.
+# Refused, so that no rule depends on which layer decodes, truncates or reverses these characters.
 _AMBIGUOUS = re.compile(r"[\x00-\x1f\x7f%?#\\]")
-# With these a name before the @ is that of a container, with all others it is a login.
+# In these schemes, a name before the @ is that of a container; in all others it is a login.
 _WITH_CONTAINER = ("abfs", "abfss", "wasb", "wasbs")
 
 
 @frozen
 class Place:
-    """A folder: its file system's scheme ("" for the default one), authority, and the way from its root."""
+    """A folder: the scheme of its file system ("" for the default one), authority, and path from the root."""
 
     scheme: str
     authority: str
@@ -33,9 +33,9 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """Read an absolute path or a URI. Raises ValueError, with what is wrong and not with the text."""
+        """Read an absolute path or a URI. Raises ValueError with the problem, but without the text."""
         if text != text.strip() or _AMBIGUOUS.search(text):
-            raise ValueError("it has blanks around it, or one of % ? # \\ or a control character in it")
+            raise ValueError("it has surrounding blanks, or one of % ? # \\ or a control character in it")
         found = _PARTS.fullmatch(text)
         if found is None or not (found["path"] or found["authority"]):
             raise ValueError("it is neither an absolute path nor a URI")
@@ -50,7 +50,7 @@ class Place:
         return cls(scheme, authority, segments)
 
     def is_within(self, other: Place) -> bool:
-        """Say whether it is another folder, or below that."""
+        """Return whether it is the other folder, or below it."""
         same = (self.scheme, self.authority) == (other.scheme, other.authority)
         return same and self.segments[: len(other.segments)] == other.segments
 
@@ -61,14 +61,14 @@ class Place:
 
 
 def has_login(text: str) -> bool:
-    """Say whether a URI has a user's name or password in it."""
+    """Return whether a URI contains a user's name or password."""
     found = _PARTS.fullmatch(text)
     user, at, _ = ((found and found["authority"]) or "").rpartition("@")
     with_container = found is not None and (found["scheme"] or "").lower() in _WITH_CONTAINER
     return bool(at) and (":" in user or not with_container)
 
 
-# Read and write lengths of time and sizes the way Spark and Flink spell them.
+# Reads and writes durations and sizes in the spellings of Spark and Flink.
 
 
 _TIME_UNITS_MS = {
@@ -101,7 +101,8 @@ _NUMBER_AND_UNIT = re.compile(r"(-?\d+)\s*([a-z]*)", re.ASCII)
 def parse_duration(text: str) -> int:
     """Return a duration in ms; a number without a unit counts ms, as in Spark and Flink.
 
-    Raises ValueError if `text` is no whole number with one of the units ms, s, min, h, d or their long names.
+    Raises ValueError unless `text` is a whole number, optionally with one of the units ms, s, min, h, d or
+    their long names.
     """
     match = _NUMBER_AND_UNIT.fullmatch(text.strip().lower())
     if match is None or (match[2] and match[2] not in _TIME_UNITS_MS):
@@ -151,7 +152,7 @@ Choice = TypeVar("Choice", bound=str)
 
 
 class Malformed(ValueError):
-    """A text of several parts of which it is known which is wrong: what was `found`, and what is `allowed`.
+    """A text of several parts with a known wrong one: the part that was `found`, and what is `allowed`.
 
     `better` is a text that could be typed instead, "" if none is known.
     """
@@ -163,10 +164,11 @@ class Malformed(ValueError):
 
 @frozen(kw_only=True)
 class Kind(Generic[Value]):
-    """How the values of a key are read, checked and written.
+    """The way to read, check and write the values of a key.
 
-    `allowed` says in words what may be typed, `example` is one such text, `choices` is all there is to choose
-    from, empty if that has no end. With `listed` several of them may be typed, with commas between.
+    `allowed` describes the accepted texts in words, and `example` is one of them. `choices` are all accepted
+    values, empty if their number is unlimited. With `listed`, several of them may be typed, separated by
+    commas.
     """
 
     name: str
@@ -179,7 +181,7 @@ class Kind(Generic[Value]):
 
 
 def duration(low: int = 0, high: int | None = None, *, forever: bool = False) -> Kind[int]:
-    """Allow durations from `low` to `high` ms, None: without end; `forever` allows -1, which is no limit."""
+    """Allow durations from `low` to `high` ms, None: no upper limit; `forever` allows -1 for no limit."""
 
     def parse(text: str) -> int:
         value = parse_duration(text)
@@ -212,7 +214,7 @@ def whole(low: int, high: int | None = None) -> Kind[int]:
 
 
 def number(limits: str, fits: Callable[[float], bool], example: str) -> Kind[float]:
-    """Allow numbers that `fits` accepts; `limits` says which in words."""
+    """Allow numbers that `fits` accepts; `limits` describes them in words."""
 
     def parse(text: str) -> float:
         value = float(text)
@@ -224,7 +226,7 @@ def number(limits: str, fits: Callable[[float], bool], example: str) -> Kind[flo
 
 
 def size(low: int) -> Kind[int]:
-    """Allow sizes from `low` bytes up."""
+    """Allow sizes of at least `low` bytes."""
 
     def parse(text: str) -> int:
         value = parse_size(text)
@@ -242,7 +244,7 @@ def size(low: int) -> Kind[int]:
 
 
 def choice(*choices: Choice, also: Mapping[str, Choice] | None = None) -> Kind[Choice]:
-    """Allow `choices`, and what `also` says to mean one of them, in any case."""
+    """Allow `choices`, and the synonyms in `also`, in any case."""
     by_spelling = {spelling.lower(): choice for choice in choices for spelling in (choice, kebab(choice))}
     by_spelling.update(also or {})
 
@@ -300,13 +302,13 @@ def several(kind: Kind[Value]) -> Kind[tuple[Value, ...]]:
         name=f"{kind.name}, …",
         parse=parse,
         format=lambda values: ",".join(map(kind.format, values)) or NONE,
-        allowed=f"{kind.allowed}, or more of them with commas between",
+        allowed=f"{kind.allowed}, or several, separated by commas",
         example=kind.example,
     )
 
 
 def or_none(kind: Kind[Value]) -> Kind[Value | None]:
-    """Allow `none`, too."""
+    """Also allow `none`."""
     return Kind(
         name=kind.name,
         parse=lambda text: None if text.lower() == NONE else kind.parse(text),
@@ -374,8 +376,8 @@ class Key(Generic[Value]):
     """One setting; `name` is without the prefix, `aliases` are its older names.
 
     `default` is that of reactive mode, `adaptive` that of adaptive mode. `per_query` says whether a query can
-    have a value of its own, and when another one counts: "always" from its next decision on, "start" when it
-    is started the next time. None: there is one value for the whole application.
+    have a value of its own, and when a new one takes effect: "always" from its next decision on, "start" at
+    its next start. None: there is one value for the whole application.
     """
 
     name: str
@@ -392,12 +394,12 @@ class Key(Generic[Value]):
 
     @property
     def full_name(self) -> str:
-        """Return the canonical spelling."""
+        """The canonical spelling."""
         return PREFIX + self.name
 
     @property
     def by_mode(self) -> bool:
-        """Whether the default is another one in each mode."""
+        """Whether the default differs between the modes."""
         return bool(self.default != self.adaptive)
 
     def format(self, value: Any) -> str:
@@ -409,8 +411,8 @@ _METADATA = "key"
 
 
 def of(key: Key[Value], validator: Callable[[Any, Any, Any], Any] | None = None) -> Value:
-    """Declare the field of a class of settings that holds the value of `key`, with its default."""
-    # It says, as attrs' own field() does, that it returns what the field will hold.
+    """Declare the field of a settings class that holds the value of `key`, with its default."""
+    # Like attrs' own field(), it declares the field's value as its return type.
     value: Value = attrs.field(default=key.default, validator=validator, metadata={_METADATA: key})
     return value
 
@@ -422,7 +424,7 @@ def key_of(field: attrs.Attribute[Any]) -> Key[Any] | None:
 
 
 def view_of(view: type[View], values: Mapping[Key[Any], Any], **others: Any) -> View:
-    """Fill the fields of `view` that hold the value of a key; `others` count more."""
+    """Fill the fields of `view` that hold the value of a key; `others` take precedence."""
     return view(**{**fields_of(view, values), **others})
 
 

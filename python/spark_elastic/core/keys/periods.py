@@ -1,4 +1,4 @@
-"""Periods that come again and again, as they are typed: a cron expression, how long, and what counts then.
+"""Recurring periods, as typed by a user: a cron expression, a duration, and the limits that then apply.
 
 0 8 * * MON-FRI for 10h name=day lowerBound=4 upperBound=32 minExecutors=6; 0 22 * * * for 8h upperBound=4
 """
@@ -18,22 +18,23 @@ from cronsim import CronSim, CronSimError
 from spark_elastic.core.bounds.requirements import MAX_PARALLELISM
 from spark_elastic.core.keys.key import NONE, Kind, Malformed, format_duration, parse_duration
 
-# When a cron expression is due, in a time zone: the only module of the core that knows what day it is.
-# cronsim follows Debian's cron where clocks change: what is due in the hour that is left out is due right
-# after it, and what is due in the hour that comes twice is due once, unless it is due each hour anyway.
-# `zoneinfo` reads a zone from the machine's database (or from tzdata) when it is first named; the same name
-# and time give the same answer from then on.
+# The due times of a cron expression, in a time zone: this is the only module of the core that knows what day
+# it is.
+# At clock changes, cronsim follows Debian's cron: a time in the skipped hour falls right after it, and a time
+# in the repeated hour occurs once, unless it recurs each hour anyway. `zoneinfo` reads a zone from the
+# machine's database (or from tzdata) when it is first named; the same name and time give the same answer
+# after that.
 
 
 DAY_MS = 86_400_000
 
 _FIELDS = 5
 _SLACK = timedelta(hours=4)
-"""What is due is counted from so long before a day, so that it does not depend on where counting began."""
+"""Due times are computed from this long before a day, so that they do not depend on the starting point."""
 
 
 def wrong_with_cron(text: str) -> str | None:
-    """Say which part of a cron expression cannot be, None if there is none."""
+    """Return the invalid part of a cron expression, None if it is valid."""
     if len(text.split()) != _FIELDS:
         return f"{len(text.split())} fields"
     try:
@@ -46,7 +47,7 @@ def wrong_with_cron(text: str) -> str | None:
 
 
 def is_zone(text: str) -> bool:
-    """Say whether a time zone is known by this name."""
+    """Return whether a time zone is known by this name."""
     try:
         ZoneInfo(text)
     except (KeyError, ValueError, OSError):
@@ -56,9 +57,9 @@ def is_zone(text: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def due(cron: str, zone: str, day: int) -> tuple[int, ...]:
-    """Return when an expression is due (epoch ms) on the UTC day of this number since the epoch, in order.
+    """Return the sorted due times of an expression (epoch ms) on a UTC day, numbered since the epoch.
 
-    Expression and zone have been checked.
+    Expression and zone must have been checked.
     """
     begin = datetime.fromtimestamp(day * DAY_MS / 1_000, timezone.utc)
     end = begin + timedelta(days=1)
@@ -73,7 +74,7 @@ def due(cron: str, zone: str, day: int) -> tuple[int, ...]:
 
 SHORTEST_MS = 60_000
 LONGEST_MS = 7 * DAY_MS
-"""How long a period may be, in ms."""
+"""Limits of the duration of a period, in ms."""
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,39}", re.ASCII)
 _WHOLE = re.compile(r"[0-9]{1,6}", re.ASCII)
@@ -83,7 +84,7 @@ _SCALE_UP = "scaleUp"
 
 @frozen(kw_only=True)
 class Period:
-    """`duration_ms` from each time at which `cron` is due; `name` is "" where nobody gave it one."""
+    """A period of `duration_ms` from each due time of `cron`; `name` is "" if it has none."""
 
     cron: str
     duration_ms: int
@@ -91,11 +92,11 @@ class Period:
 
     @property
     def shown(self) -> str:
-        """What it is called in a sentence."""
+        """Its name in a sentence."""
         return self.name or f"'{self.cron} for {format_duration(self.duration_ms)}'"
 
     def text(self, **fields: int | str | None) -> str:
-        """Write it as it is typed."""
+        """Return it as a user would type it."""
         given = {"name": self.name or None, **fields}
         written = [f"{name}={value}" for name, value in given.items() if value is not None]
         return " ".join((self.cron, "for", format_duration(self.duration_ms), *written))
@@ -105,7 +106,7 @@ class Period:
 class Window(Period):
     """A period with limits: from `lower` to `upper` slots for a query, `min_executors` for the application.
 
-    None: no limit; one at least is there.
+    None: no limit; at least one is set.
     """
 
     lower: int | None = None
@@ -115,7 +116,7 @@ class Window(Period):
 
 @frozen(kw_only=True)
 class ExcludedPeriod(Period):
-    """A period in which policies change nothing, or only scale up, as `allows_up` says."""
+    """A period in which policies change nothing, or only scale up if `allows_up` is set."""
 
     allows_up: bool = False
 
@@ -140,7 +141,7 @@ def excluded_periods() -> Kind[tuple[ExcludedPeriod, ...]]:
         _excluded,
         lambda one: one.text(allow=_SCALE_UP if one.allows_up else None),
         "periods",
-        f"allow={_SCALE_UP} if it is only not to scale down",
+        f"allow={_SCALE_UP} to forbid only scaling down",
         "0 18 24 12 * for 2d",
     )
 
@@ -211,7 +212,7 @@ def _excluded(text: str) -> ExcludedPeriod:
 
 
 def _period(text: str, known: tuple[str, ...]) -> tuple[Period, Mapping[str, str]]:
-    """Read what all periods have; return it with the other fields. Raises Malformed."""
+    """Read the common part of all periods; return it with the other fields. Raises Malformed."""
     typed, word, rest = text.partition(" for ")
     length, *others = rest.split() or [""]
     if not word or not length:

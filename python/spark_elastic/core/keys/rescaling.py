@@ -1,4 +1,4 @@
-"""How queries start and rescale: the mode, the waits, what is worth moving state for."""
+"""The start and the rescales of queries: the mode, the waits, and when moving state pays."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ MODE = Key[Mode](
     "schedulerMode",
     choice("reactive", "adaptive", "off"),
     "reactive",
-    "`reactive`: queries use all slots that are there. `adaptive`: queries keep within the bounds that "
-    "are declared for them, and executors are requested for that. `off`: nothing is done but to read each "
-    "checkpoint in the format that it was written in.",
+    "`reactive`: queries use all available slots. `adaptive`: queries stay within their declared "
+    "bounds, and executors are requested accordingly. `off`: nothing is changed, except that each "
+    "checkpoint is read in the format it was written in.",
     per_query="start",
 )
 PYTHON = Key[str | None](
     "python",
     any_text("command", "python3"),
     None,
-    "Python that runs the policy process. None: the first of the driver's own "
-    "(`spark.pyspark.driver.python`, `spark.pyspark.python`, their environment variables) whose name begins "
-    "with `python`, else `python3`. In place of one before 3.10, the "
-    "newest `python3.N` on `PATH` runs it.",
+    "Python that runs the policy process. None: the first of the driver's own settings "
+    "(`spark.pyspark.driver.python`, `spark.pyspark.python`, their environment variables) whose command "
+    "starts with `python`, otherwise `python3`. If that is older than 3.10, the newest `python3.N` on "
+    "`PATH`.",
 )
 POLICY_RETRY_MS = Key(
     "policyRetryInterval",
     duration(),
     600_000,
-    "How long the application runs as plain Spark, once the policy process has failed five times in ten "
-    "minutes, before another one is tried. Twice as long each further time, at most an hour.",
+    "How long the application runs as plain Spark after the policy process has failed five times in ten "
+    "minutes, before it is started again. Doubles each time, up to an hour.",
 )
 WARM_UP_MS = Key(
     "warmUpTimeout",
     duration(),
     10_000,
-    "How long a rescale waits at most, while its query keeps running, for executors that have just joined: "
-    "these begin with small jobs of ours, so that no micro-batch meets a cold one. 0: they do not.",
+    "How long a rescale waits at most for new executors to warm up, while its query keeps running. "
+    "Small jobs warm them up, so that no micro-batch meets a cold executor. 0: no warm-up.",
 )
 START_WAIT_MS = Key(
     "startTimeout",
@@ -55,10 +55,11 @@ RESOURCE_WAIT_MS = Key(
     "adaptiveScheduler.submission.resourceWaitTimeout",
     duration(forever=True),
     -1,
-    "How long a query waits for the slots that its lower bound needs (in reactive mode that is one), at its "
-    "start and after a failure. Then it fails. -1: it waits for as long as it takes. Set, it also ends a "
-    "query that has run for so long without any executor, which otherwise waits as in plain Spark. Where "
-    "`spark.dynamicAllocation.enabled` brings executors for tasks that wait, nothing waits here.",
+    "How long a query waits, at its start and after a failure, for the slots of its lower bound (one in "
+    "reactive mode), before it fails. -1: no limit. If set, it also ends a running query that has had "
+    "no executor for this long, which would otherwise wait as in plain Spark. With "
+    "`spark.dynamicAllocation.enabled` queries do not wait, because Spark requests executors only for "
+    "waiting tasks.",
     aliases=("adaptiveScheduler.resourceWaitTimeout",),
     adaptive=300_000,
     per_query="always",
@@ -84,14 +85,14 @@ EXECUTING_STABILIZATION_MS = Key(
     "adaptiveScheduler.executing.resourceStabilizationTimeout",
     duration(),
     10_000,
-    "How long a rescale that moves a query's state waits for more executors to come.",
+    "How long a rescale that moves a query's state waits for more executors.",
     per_query="always",
 )
 MAX_DELAY_MS = Key[int | None](
     "adaptiveScheduler.rescaleTrigger.maxDelay",
     or_none(duration()),
     None,
-    "Longest time between a change of the executors and its evaluation. None: one trigger interval more "
+    "Longest time between a change of executors and its evaluation. None: one trigger interval more "
     "than `adaptiveScheduler.rescaleTrigger.maxCheckpointFailures`.",
     per_query="always",
 )
@@ -99,29 +100,29 @@ MAX_CHECKPOINT_FAILURES = Key(
     "adaptiveScheduler.rescaleTrigger.maxCheckpointFailures",
     whole(1),
     2,
-    "Number of micro-batches that fail after a change of executors or bounds before it is evaluated without "
-    "a committed one. One that fails before it is planned, or on slots that were just lost, does not count.",
+    "Number of failed micro-batches after which a change of executors or bounds is evaluated without a "
+    "committed one. Batches that fail before planning, or on slots that were just lost, do not count.",
     per_query="always",
 )
 MIN_PARALLELISM_INCREASE = Key(
     "adaptiveScheduler.minParallelismIncrease",
     whole(1),
     1,
-    "Smallest growth that is worth moving a query's state, added up over its vertices: its shuffle and each "
-    "of its sources.",
+    "Smallest growth for which a query's state is moved, summed over its shuffle and its sources.",
     per_query="always",
 )
 MAX_CONCURRENT_RESCALES = Key(
     "adaptiveScheduler.maxConcurrentRescales",
     whole(1),
     4,
-    "Most queries whose state is moved at once. The others run on and wait, the one that gains most is next.",
+    "Max queries whose state is moved at once. The others keep running and wait; the one that gains "
+    "most is next.",
 )
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",
     or_none(duration()),
     None,
-    "After this time since the last rescale a query grows to what its slots allow, whatever that gains. "
+    "After this time without a rescale, a query grows to what its slots allow, even if it gains little. "
     "None: never.",
     per_query="always",
 )
@@ -137,8 +138,8 @@ EXPLICIT_PARALLELISM = Key[ExplicitParallelism](
     "explicitParallelism",
     EXPLICIT_MEANINGS,
     "ignore",
-    "What the user's own `spark.sql.shuffle.partitions` means to streaming queries: never touched, the most "
-    "to use, nothing.",
+    "What the user's own `spark.sql.shuffle.partitions` means for streaming queries. `fixed`: it is "
+    "kept. `upperBound`: max partitions. `ignore`: nothing.",
     adaptive="upperBound",
     per_query="always",
 )
@@ -146,20 +147,20 @@ STATE_STORE = Key[StateStore](
     "stateStore",
     choice("rescalable", "unchanged"),
     "rescalable",
-    "`rescalable`: new queries whose user chose no state store get RocksDB and checkpoint format 2, so "
-    "that their state can be re-partitioned.",
+    "`rescalable`: new queries get RocksDB and checkpoint format 2 unless the user chose a state store, "
+    "so that their state can be re-partitioned. `unchanged`: they keep Spark's default.",
     per_query="start",
 )
 MAX_PARALLELISM = Key(
     "maxParallelism",
     whole(1, 32_768),
     32_768,
-    "Most partitions that a query is given.",
+    "Max partitions of a query.",
     per_query="always",
 )
 
 
-# Whether and when a failed query is started again: the strategy, and the values of each.
+# Whether and when a failed query is restarted: the strategy, and the parameters of each one.
 
 
 StrategyName = Literal["none", "fixed-delay", "failure-rate", "exponential-delay"]
@@ -180,8 +181,8 @@ STRATEGY = Key[StrategyName](
         },
     ),
     "none",
-    "Whether a query that fails is started again, and when; others of `restartStrategy` say more. "
-    "`none`: never, as in plain Spark.",
+    "Whether and when a failed query is restarted; the other `restartStrategy` settings belong to one "
+    "strategy each. `none`: never, as in plain Spark.",
     aliases=("restartStrategy",),
     adaptive="exponential-delay",
     per_query="always",
@@ -190,78 +191,77 @@ FIXED_DELAY_ATTEMPTS = Key(
     "restartStrategy.fixedDelay.attempts",
     whole(0),
     1,
-    "`fixed-delay`: how often a query is started again.",
+    "`fixed-delay`: max restarts of a query.",
     per_query="always",
 )
 FIXED_DELAY_MS = Key(
     "restartStrategy.fixedDelay.delay",
     duration(),
     1_000,
-    "`fixed-delay`: time from a failure to the next start.",
+    "`fixed-delay`: time from a failure to the restart.",
     per_query="always",
 )
 FAILURE_RATE_MAX_FAILURES = Key(
     "restartStrategy.failureRate.maxFailuresPerInterval",
     whole(1),
     1,
-    "`failure-rate`: most failures in an interval after which a query is still started again.",
+    "`failure-rate`: max failures in an interval after which a query is still restarted.",
     per_query="always",
 )
 FAILURE_RATE_INTERVAL_MS = Key(
     "restartStrategy.failureRate.failureRateInterval",
     duration(1),
     60_000,
-    "`failure-rate`: the interval in which failures are counted.",
+    "`failure-rate`: interval in which failures are counted.",
     per_query="always",
 )
 FAILURE_RATE_DELAY_MS = Key(
     "restartStrategy.failureRate.delay",
     duration(),
     1_000,
-    "`failure-rate`: time from a failure to the next start.",
+    "`failure-rate`: time from a failure to the restart.",
     per_query="always",
 )
 INITIAL_BACKOFF_MS = Key(
     "restartStrategy.exponentialDelay.initialBackoff",
     duration(1),
     1_000,
-    "`exponential-delay`: time from the first failure to the next start; later ones are longer.",
+    "`exponential-delay`: time from the first failure to the restart; later ones take longer.",
     per_query="always",
 )
 MAX_BACKOFF_MS = Key(
     "restartStrategy.exponentialDelay.maxBackoff",
     duration(1),
     60_000,
-    "`exponential-delay`: longest time from a failure to the next start.",
+    "`exponential-delay`: longest time from a failure to the restart.",
     per_query="always",
 )
 BACKOFF_MULTIPLIER = Key(
     "restartStrategy.exponentialDelay.backoffMultiplier",
     number("above 1", lambda value: value > 1, "1.5"),
     1.5,
-    "`exponential-delay`: by what the time grows with each failure.",
+    "`exponential-delay`: factor by which the time grows with each failure.",
     per_query="always",
 )
 RESET_BACKOFF_THRESHOLD_MS = Key(
     "restartStrategy.exponentialDelay.resetBackoffThreshold",
     duration(1),
     3_600_000,
-    "`exponential-delay`: after so long without a failure the time is the initial one again.",
+    "`exponential-delay`: time without a failure after which the initial backoff applies again.",
     per_query="always",
 )
 JITTER_FACTOR = Key(
     "restartStrategy.exponentialDelay.jitterFactor",
     number("from 0 to 1", lambda value: 0 <= value <= 1, "0.1"),
     0.1,
-    "`exponential-delay`: share of the time by which it is made longer or shorter at random, so that "
-    "queries do not all start at once.",
+    "`exponential-delay`: largest share by which the time is randomly longer or shorter, so that "
+    "queries do not all restart at once.",
     per_query="always",
 )
 ATTEMPTS_BEFORE_RESET_BACKOFF = Key[int | None](
     "restartStrategy.exponentialDelay.attemptsBeforeResetBackoff",
     or_none(whole(1)),
     None,
-    "`exponential-delay`: how often a query is started again before a time without failures. None: "
-    "without limit.",
+    "`exponential-delay`: max restarts without a time free of failures in between. None: no limit.",
     per_query="always",
 )

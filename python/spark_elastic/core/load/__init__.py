@@ -1,1 +1,1 @@
-"""How much of what there is the queries need."""
+"""The share of the available slots that the queries need."""

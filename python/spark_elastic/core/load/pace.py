@@ -1,4 +1,4 @@
-"""What the last micro-batches of a query took, and how far apart they began."""
+"""The duration of the last micro-batches of a query, and the time between their starts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from attrs import field, frozen
 from spark_elastic.core.events import FullestPartition, QueryProgress, StageWork
 
 BATCHES_KEPT = 5
-"""As many as the gain model takes the median of: one slow micro-batch is to move nothing."""
+"""The same number as for the gain model's median: one slow micro-batch should not move anything."""
 
 
 @frozen(kw_only=True)
 class Batch:
     """One committed micro-batch, run with `partitions` on `slots`.
 
-    `gap_ms` is the time since the batch before it began, None for the first that is known of a run; in it the
-    `input_rows` have come. `batches` is 1 plus those that the sender has folded into this one: the rows are
-    those of all, `duration_ms` is that of the last. `work` is what the tasks took of those stages that
-    read a shuffle, None if that is not known. `source_tasks` are the tasks that read its sources, None if
-    that is not known, and it is `whole` if those could not have been more. `fullest` is the partition of a
-    source with the largest share of what was there to be read, None if that is not known.
+    `gap_ms` is the time since the previous batch began, None for the first known one of a run; the
+    `input_rows` arrived in that time. `batches` is 1 plus the batches that the sender has folded into this
+    one: the rows are those of all, `duration_ms` is that of the last. `work` is the work of the tasks of the
+    stages that read a shuffle, None if unknown. `source_tasks` is the number of tasks that read its sources,
+    None if unknown; `whole` says that there could not have been more. `fullest` is the partition of a source
+    with the largest share of the rows to be read, None if unknown.
     """
 
     duration_ms: int
@@ -37,23 +37,23 @@ class Batch:
     def busy(self) -> float | None:
         """The share of the time that goes into micro-batches: input rate by processing rate.
 
-        Above 1 more comes in than is processed. None where the time is not known.
+        Above 1, more arrives than is processed. None where the time is unknown.
         """
         return None if self.gap_ms is None else self.duration_ms * self.batches / self.gap_ms
 
     @property
     def input_rows_per_second(self) -> float | None:
-        """The rate at which rows come in, None where the time is not known.
+        """The rate at which rows arrive, None where the time is unknown.
 
-        Spark's own rate goes by the time since it has last looked for data, which tells nothing about a query
-        without a trigger interval that finds none most of the time.
+        Spark's own rate uses the time since it last looked for data. That says nothing about a query without
+        a trigger interval that finds none most of the time.
         """
         return None if self.gap_ms is None else self.input_rows * 1_000 / self.gap_ms
 
 
 @frozen(kw_only=True)
 class Pace:
-    """The last micro-batches of one run, the newest last; `idle` says that nothing has come in since.
+    """The last micro-batches of one run, the newest last; `idle` says that nothing has arrived since.
 
     `started` is when the last one began (epoch ms), None before the first.
     """
@@ -69,12 +69,12 @@ class Pace:
         return self.batches[-1] if self.batches else None
 
     def after(self, progress: QueryProgress, slots: int, work: StageWork | None = None) -> Pace:
-        """Take in a micro-batch that has run on so many slots; one of another run begins anew."""
+        """Add a micro-batch that has run on this many slots; one of another run starts over."""
         known = self if self.run == progress.run else Pace()
         gap = None if known.started is None else progress.started - known.started
         batch = Batch(
             duration_ms=progress.duration_ms,
-            # A clock that was set back tells nothing.
+            # A gap across a clock that was set back is meaningless.
             gap_ms=gap if gap is not None and gap > 0 else None,
             input_rows=progress.input_rows,
             partitions=progress.partitions,
@@ -89,5 +89,5 @@ class Pace:
         return Pace(run=progress.run, started=progress.started, batches=batches)
 
     def resting(self, run: str) -> Pace:
-        """Take in that a run has had nothing to read for a while; what was measured says no more."""
+        """Record that a run has had nothing to read for a while; earlier measurements no longer apply."""
         return Pace(run=run, started=self.started if self.run == run else None, idle=True)

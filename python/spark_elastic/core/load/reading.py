@@ -1,9 +1,9 @@
-"""How the sources of a query are read whose micro-batches have no shuffle.
+"""How the sources of a query are read if its micro-batches have no shuffle.
 
-Such a query has the parallelism of its sources: to give its shuffles another number of partitions changes
-nothing. So its sources follow the slots, as far as they can be divided, and what cannot is said once. Whether
-there is a shuffle is seen by the stages that have run, and not by the plan: what `foreachBatch` does with a
-micro-batch is in no plan.
+Such a query has the parallelism of its sources: giving its shuffles another number of partitions changes
+nothing. So its sources follow the slots, as far as they can be divided, and those that cannot are reported
+once. Whether there is a shuffle is determined from the stages that have run, and not from the plan: what
+`foreachBatch` does with a micro-batch is in no plan.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from attrs import define, frozen
 from spark_elastic.core.events import SourceFacts
 
 BATCHES = 3
-"""Micro-batches with rows and without a shuffle, after which a query is taken for one that has none.
+"""Micro-batches with rows and without a shuffle after which a query counts as one that has none.
 
-News of stages come by another way than those of micro-batches, and may be later.
+Reports of stages take another path than those of micro-batches, and may be later.
 """
 
 _BY_ORDER = (
@@ -35,15 +35,15 @@ class ShuffleWatch:
 
     @property
     def has_none(self) -> bool:
-        """Whether the query is taken for one without a shuffle."""
+        """Whether the query counts as one without a shuffle."""
         return not self.seen and self.batches >= BATCHES
 
     def stage_read_shuffle(self) -> None:
-        """Note that a stage of a micro-batch has read a shuffle; one that ever did may do so again."""
+        """Note that a stage of a micro-batch has read a shuffle; it may do so again."""
         self.seen = True
 
     def committed(self, rows: int) -> bool:
-        """Note a micro-batch; return whether it is the one by which it is known that there is no shuffle."""
+        """Note a micro-batch; return whether this one shows that there is no shuffle."""
         known = self.has_none
         self.batches += rows > 0 and not known
         return self.has_none and not known
@@ -51,9 +51,9 @@ class ShuffleWatch:
 
 @frozen
 class Reading:
-    """How the `sources` of a query are read: in so many `tasks`, as they were last told, None: as Spark does.
+    """How the `sources` of a query are read: in the `tasks` last ordered, None as Spark does.
 
-    With `divide_ordered` several tasks may share what has an order.
+    With `divide_ordered` several tasks may share a part that has an order.
     """
 
     sources: tuple[SourceFacts, ...]
@@ -61,7 +61,7 @@ class Reading:
     tasks: int | None
 
     def follows(self, source: SourceFacts) -> bool:
-        """Say whether a source can follow the slots."""
+        """Return whether a source can follow the slots."""
         return source.divisible and (not source.ordered or self.divide_ordered)
 
     @property
@@ -70,12 +70,12 @@ class Reading:
         return any(map(self.follows, self.sources))
 
     def is_fixed(self, whole: bool) -> bool:
-        """Whether no slot gets it another task; `whole` says that its last batch could not be divided."""
+        """Return whether more slots add no task; `whole` says that its last batch could not be divided."""
         return whole or not self.can_follow
 
     @property
     def can_follow_in_part(self) -> bool:
-        """Whether that holds for some of the sources only."""
+        """Whether only some of the sources can follow the slots."""
         return self.can_follow and not all(map(self.follows, self.sources))
 
     @property
@@ -86,6 +86,6 @@ class Reading:
 
     @property
     def help(self) -> str:
-        """What would make one of those follow."""
+        """The way to make one of those follow."""
         by_order = any(source.divisible and not self.follows(source) for source in self.sources)
         return _BY_ORDER if by_order else _BY_SHUFFLE

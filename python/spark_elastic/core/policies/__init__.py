@@ -1,1 +1,1 @@
-"""What decides how many slots each query should have: policies, and the limits that stand behind them."""
+"""Policies, which decide how many slots each query should have, and the limits on what they want."""

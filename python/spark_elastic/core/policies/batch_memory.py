@@ -1,4 +1,4 @@
-"""What is remembered of batch stages for the policies, and what was last said of them."""
+"""The policies' memory of batch stages, and of the last report about them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spark_elastic.core.reasons import catalogue
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number, Turn
 
-# How much work is left in batch stages: by their own bytes where these are known, else by their tasks.
+# The work left in batch stages: estimated from their own bytes if these are known, else from their tasks.
 
 
 @frozen(kw_only=True)
 class StagePace:
-    """What batch stages have taken so far, in ms of one slot; None: nothing has told it yet.
+    """The cost of batch stages so far, in ms of one slot; None until it is measured.
 
-    `read_ms` is for each byte read from shuffles, `written_ms` for each byte written to them, `task_ms` for
-    each task.
+    `read_ms` is the cost per byte read from shuffles, `written_ms` per byte written to them, `task_ms` per
+    task.
     """
 
     read_ms: float | None = None
@@ -32,7 +32,7 @@ class StagePace:
 
     @classmethod
     def of(cls, stages: Iterable[BatchStage]) -> StagePace:
-        """Take the mean of what the tasks that are done have taken."""
+        """Compute the mean cost from the tasks that have finished."""
         stages = tuple(stages)
         reads = [stage for stage in stages if stage.read_bytes > 0]
         writes = [stage for stage in stages if stage.written_bytes > 0]
@@ -44,15 +44,15 @@ class StagePace:
 
     @staticmethod
     def whole_ms(stage: BatchStage) -> float:
-        """Estimate what all of a stage takes, in ms of one slot, by its tasks that are done."""
+        """Estimate the cost of a whole stage from its finished tasks, in ms of one slot."""
         return stage.run_ms / stage.done * stage.tasks if stage.done else 0.0
 
     def work_ms(self, stage: BatchStage, at: int) -> float:
-        """Estimate what is left of a stage, in ms of one slot; 0 where nothing is known yet.
+        """Estimate the work left in a stage, in ms of one slot; 0 while nothing is known.
 
-        In this order: by the bytes that its own tasks have read, by its own tasks, by the bytes that wait for
-        it at the pace of other stages, by the tasks of others. A task of a stage of which none is over takes
-        at least as long as the first one has run by now.
+        The estimate uses the first of these that is known: the bytes that the stage's own tasks have read,
+        its own tasks, the bytes that wait for it at the pace of other stages, the tasks of other stages. In a
+        stage without a finished task, each task takes at least as long as the first one has run so far.
         """
         if stage.left == 0:
             return 0.0
@@ -63,7 +63,7 @@ class StagePace:
         so_far = 0.0 if stage.launched is None else float(max(0, at - stage.launched)) * stage.left
         if stage.bytes and self.read_ms is not None:
             return max(so_far, self.read_ms * stage.bytes)
-        # What others took says little of a stage that runs: its own first tasks tell soon.
+        # Other stages say little about one that runs, and its own first tasks will finish soon.
         return max(so_far, self.task_ms * stage.left) if self.task_ms and so_far == 0.0 else so_far
 
 
@@ -76,16 +76,16 @@ def _ratio(ms: int, of: int) -> float | None:
 
 
 _HELD_MS = 5_000
-"""For so long the most that was wanted counts: jobs have pauses between their stages."""
+"""How long the highest number wanted counts: jobs pause between their stages."""
 
 _SILENT_MS = 15_000
-"""What is told of every 10 s at least, and was told longer ago, is over: somebody has missed the end."""
+"""Stages are reported at least every 10 s. After this long without a report, their end was missed."""
 
 _REPEAT_MS = 60_000
-"""The shortest time after which it is said that no more or fewer executors are wanted."""
+"""The shortest time between two reports, unless more executors are wanted."""
 
 _QUIET_MS = 600_000
-"""The same where it is between reasons that small jobs go to and fro between."""
+"""The same between reasons that small jobs alternate between."""
 
 _AT_ONCE = frozenset({"batch_first", "batch_up", SPOKEN_OF_BATCH})
 _QUIET = frozenset({"batch_keeps", "batch_held", "batch_over"})
@@ -94,12 +94,12 @@ _OVER = 20
 
 @define(kw_only=True)
 class BatchMemory:
-    """Batch stages: `stages` are those of now, as of `at` (epoch ms), `over` the last ones that ended.
+    """Batch stages: `stages` are the current ones as of `at` (epoch ms), `over` the last ones that ended.
 
     `idle` are the executors that run none of their tasks. `crowded_ms`, `row`, `row_ms` and `active` are as
-    in `BatchMetrics`. `wanted` has when the metrics alone called for so many executors (epoch ms), the newest
-    last, and `executors` are those that were wanted in the end. `told` is what was published last, reason and
-    executors, and `told_at` when. `seen` says that there has been a stage.
+    in `BatchMetrics`. `wanted` lists the numbers of executors that the metrics alone called for, each after
+    its time (epoch ms), the newest last. `executors` is the number wanted in the end. `told` is the last
+    published report (reason and executors), and `told_at` its time. `seen` says that there has been a stage.
     """
 
     seen: bool = False
@@ -117,11 +117,11 @@ class BatchMemory:
     told_at: int = 0
 
     def begin(self) -> None:
-        """Note that nobody knows what has become of the stages: those that still run are told of again."""
+        """Forget the stages, since their fate is unknown: those that still run are reported again."""
         self.stages, self.idle = (), frozenset()
 
     def take(self, event: BatchStages) -> None:
-        """Take in the stages of now."""
+        """Process a report of the current stages."""
         since = max(0, event.at - self.at)
         if any(stage.waiting for stage in self.stages):
             self.crowded_ms = min(HORIZON_MS, self.crowded_ms + min(since, _SILENT_MS))
@@ -140,24 +140,24 @@ class BatchMemory:
 
     @property
     def busy(self) -> bool:
-        """Whether tasks of batch stages run beside those of the queries."""
+        """Whether tasks of batch stages run alongside those of the queries."""
         return any(stage.running for stage in self.stages)
 
     @property
     def demand(self) -> BatchDemand:
-        """What the supply of executors goes by."""
+        """The demand that the supply of executors uses."""
         return BatchDemand(executors=self.executors, idle=self.idle, written_ms=self.pace.written_ms or 0.0)
 
     @property
     def pace(self) -> StagePace:
-        """What their tasks have taken so far."""
+        """The cost of their tasks so far."""
         return StagePace.of((*self.over, *self.stages))
 
     @property
     def until(self) -> int | None:
-        """When less may be wanted though nothing happens (epoch ms), None: never."""
+        """When fewer executors may be wanted although nothing happens (epoch ms), None for never."""
         if not (self.wanted or self.stages):
-            return None  # as in each application without batch stages, and each event asks
+            return None  # a fast path: each event asks, and most applications have no batch stages
         times = [at for at, executors in self.wanted if executors == self.executors > 0]
         ends = [self.at + _SILENT_MS] if self.stages else []
         if times and not (self.stages and self.wanted[-1][1] == self.executors):
@@ -165,7 +165,7 @@ class BatchMemory:
         return min(ends, default=None)
 
     def metrics(self, at: int) -> BatchMetrics | None:
-        """Show a policy what there is, None as long as there has been no stage."""
+        """Return what a policy sees of the batch stages, None until there has been one."""
         if not self.seen:
             return None
         if at >= self.at + _SILENT_MS:
@@ -186,7 +186,7 @@ class BatchMemory:
         return max((executors for when, executors in self.wanted if when > at - _HELD_MS), default=0)
 
     def wants(self, wish: BatchWish, turn: Turn) -> None:
-        """Note what is wanted, and publish it if that is something else than before."""
+        """Note what is wanted, and publish it if it differs from before."""
         before, self.executors, self.active = self.executors, wish.executors, False
         recent = [one for one in self.wanted if one[0] > turn.now - _HELD_MS]
         raw = wish.executors if wish.unsmoothed is None else wish.unsmoothed
@@ -201,13 +201,13 @@ class BatchMemory:
         turn.publish(wish.reason, said, query=None, before=before, after=wish.executors, numbers=numbers)
 
     def _patience_ms(self, reason: str) -> int:
-        """Tell how long nothing is said after what was said last; more executors are said at once."""
+        """Return how long the next report waits after the last one; more executors are reported at once."""
         if reason in _AT_ONCE:
             return 0
         return _QUIET_MS if self.told is not None and {self.told[0], reason} <= _QUIET else _REPEAT_MS
 
     def validate(self) -> None:
-        """Check that it is bounded. Raises AssertionError."""
+        """Check that the memory is bounded. Raises AssertionError."""
         assert len(self.over) <= _OVER
         assert 0 <= self.crowded_ms <= HORIZON_MS
         assert [at for at, _ in self.wanted] == sorted(at for at, _ in self.wanted)

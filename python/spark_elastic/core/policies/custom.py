@@ -1,7 +1,7 @@
-"""Custom policies: how they are named, and what is known of one between two of its answers.
+"""Custom policies: their state between two answers, and the chains that they are part of.
 
-What one has answered last counts until it answers again. One that fails is asked again later and later, and
-what it has wanted before stays as it is.
+The last answer of a policy counts until it answers again. A policy that fails is asked again with a growing
+backoff, and its last wish stays in force.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from spark_elastic.core.policies.view import ClusterView, QueryMetrics, SlotLimi
 from spark_elastic.core.turn import Turn
 
 FIRST_RETRY_MS = 10_000
-"""How long a policy that has failed is left alone, twice as long each time."""
+"""The first backoff after a policy has failed; it doubles with each failure."""
 
 LONGEST_RETRY_MS = 600_000
 
 SPOKEN = "policy_says"
-"""The reason of what a custom policy wants for a query and has found words of its own for."""
+"""The reason of a custom policy's wish for a query, if the policy explains it in its own words."""
 
 SPOKEN_OF_BATCH = "policy_says_batch"
-"""The same of what it wants for batch stages."""
+"""The same for its wish for batch stages."""
 
 
 @frozen(kw_only=True)
 class Unanswered:
-    """Why a policy has no answer: the last `error`, `since` when there has been none (epoch ms).
+    """Why a policy has no answer: the last `error`, and `since` when it has failed (epoch ms).
 
-    `failures` counts the questions since then, `retry_at` is when it is asked again (epoch ms).
+    `failures` counts the failed requests since then, `retry_at` is when it is asked again (epoch ms).
     """
 
     error: str
@@ -42,7 +42,7 @@ class Unanswered:
 
 @frozen(kw_only=True)
 class CustomMetrics:
-    """What is shown of a custom policy: how often it has answered or not, and why it does not now, if so."""
+    """Metrics of a custom policy: how often it has answered and failed, and why it fails now, if it does."""
 
     answers: int
     failures: int
@@ -51,11 +51,11 @@ class CustomMetrics:
 
 @define(kw_only=True)
 class Custom:
-    """One custom policy: what it wanted last, and of which queries it has been asked at least once.
+    """One custom policy: its last wish, and the queries that it has been asked about at least once (`known`).
 
-    `asked` is the id of the question that is not answered, None: there is none, and `about` the queries that
-    it was shown. `stale` says that something has happened since it was asked. `answers` and `failures` count
-    all of them.
+    `asked` is the id of the request without an answer, None if there is none, and `about` are the queries
+    that this request shows. `stale` says that something has happened since the policy was asked. `answers`
+    and `failures` count all of them.
     """
 
     wish: Wish = field(factory=Wish)
@@ -69,29 +69,29 @@ class Custom:
 
     @property
     def metrics(self) -> CustomMetrics:
-        """What is shown of it."""
+        """The metrics to show for it."""
         return CustomMetrics(answers=self.answers, failures=self.failures, failing=self.failing)
 
     def may_ask(self, now: int) -> bool:
-        """Say whether it is to be asked now (epoch ms)."""
+        """Return whether the policy should be asked now (epoch ms)."""
         ready = self.failing is None or now >= self.failing.retry_at
         return self.stale and self.asked is None and ready
 
     @property
     def retry_at(self) -> int | None:
-        """When it is to be asked again that has failed (epoch ms), None: it has not, or is being asked."""
+        """When a failed policy is asked again (epoch ms), None if it works or is being asked."""
         return None if self.failing is None or self.asked is not None else self.failing.retry_at
 
     def lost(self) -> None:
-        """Note that nobody answers any more what was asked."""
+        """Note that the open request will not be answered any more."""
         self.asked, self.stale = None, True
 
     def ask(self, id: str, view: ClusterView) -> None:
-        """Note that it is asked."""
+        """Note that the policy is asked."""
         self.asked, self.about, self.stale = id, frozenset(view.queries), False
 
     def answered(self, event: PolicyAnswered, now: int) -> Unanswered | None:
-        """Take in an answer; return why it had none until then, None: it had."""
+        """Process an answer; return why there was none until then, None if there was one."""
         before, self.asked = self.failing, None
         self.known = self.about
         if event.wish is not None:
@@ -109,10 +109,10 @@ class Custom:
         return before
 
     def decide(self, name: str, view: ClusterView) -> Wish:
-        """Return what it wanted last; a query that it has not been asked about keeps what it has.
+        """Return the last wish; a query that the policy has not been asked about keeps its slots.
 
-        A time to be asked again that has passed is left out. While it fails it wants nothing for a query
-        that it has not been asked about.
+        A time to be asked again that has passed is left out. While the policy fails, it wants nothing for a
+        query that it has not been asked about.
         """
         queries = {
             id: evolve(wish, until=_later(wish.until, view.at))
@@ -125,7 +125,7 @@ class Custom:
         return evolve(self.wish, queries=queries, until=_later(self.wish.until, view.at))
 
     def validate(self) -> None:
-        """Check that it is in order. Raises AssertionError."""
+        """Check that its state is consistent. Raises AssertionError."""
         assert self.failing is None or 1 <= self.failing.failures <= self.failures
 
 
@@ -138,22 +138,22 @@ def _waits(name: str, query: QueryMetrics) -> QueryWish:
     return QueryWish(slots=slots, reason="policy_awaited", numbers={"policy": short(name)})
 
 
-# Asks several policies one after the other, and makes one wish of theirs.
+# Asks several policies one after the other, and combines their wishes into one.
 
 
 @frozen
 class Chain:
-    """Policies in the order in which they are asked; a policy itself.
+    """Policies in the order in which they are asked; a chain is itself a policy.
 
-    Each sees the view with the limits of those before it. Limits add up, and the first stated counts most. Of
-    numbers of slots for a query the last one counts, of numbers of executors the largest, of times to be
-    asked again the earliest.
+    Each policy sees the view with the limits of those before it. Limits add up, and the first stated takes
+    precedence. Of several numbers of slots for a query the last one counts, of numbers of executors the
+    largest, of times to be asked again the earliest.
     """
 
     members: Sequence[Policy]
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return what all of them want together."""
+        """Return the combined wish of all policies."""
         queries: dict[str, QueryWish] = {}
         limits: dict[str, tuple[SlotLimits, ...]] = {}
         together = Wish()
@@ -169,7 +169,7 @@ class Chain:
 
 
 def _limited(view: ClusterView, stated: Mapping[str, tuple[SlotLimits, ...]]) -> ClusterView:
-    """Show the queries with further limits."""
+    """Return the view with further limits on its queries."""
     if not stated:
         return view
     queries = {
@@ -180,7 +180,7 @@ def _limited(view: ClusterView, stated: Mapping[str, tuple[SlotLimits, ...]]) ->
 
 
 def joined(one: Wish, other: Wish) -> Wish:
-    """Put together what two wishes say of the whole application; what they say of queries is left out."""
+    """Combine what two wishes say about the whole application, leaving out what they say about queries."""
     times = [until for until in (one.until, other.until) if until is not None]
     most = max(one, other, key=lambda wish: -1 if wish.executors is None else wish.executors)
     return Wish(
@@ -191,12 +191,12 @@ def joined(one: Wish, other: Wish) -> Wish:
     )
 
 
-# All custom policies of one application: when each is asked, and what is said of its answers.
+# All custom policies of one application: when each is asked, and how its answers are reported.
 
 
 @frozen
 class _Member:
-    """A custom policy in a chain: it notes what it is shown, and wants what it wanted last."""
+    """A custom policy in a chain: it records the view that it is shown, and returns its last wish."""
 
     name: str
     custom: Custom
@@ -209,7 +209,7 @@ class _Member:
 
 @define
 class Customs:
-    """The custom policies that are named, by name, and what each was shown last.
+    """The custom policies that the settings name, by name.
 
     `fresh` says that one has answered since the last decision.
     """
@@ -219,24 +219,24 @@ class Customs:
 
     @property
     def metrics(self) -> Mapping[str, CustomMetrics]:
-        """What is shown of those that have been asked."""
+        """The metrics of those that have been asked."""
         return {name: custom.metrics for name, custom in sorted(self._named.items())}
 
     @property
     def retry_at(self) -> int | None:
-        """When the next one is asked again that has failed (epoch ms), None: none has."""
+        """When the next failed policy is asked again (epoch ms), None if none has failed."""
         if not self._named:
-            return None  # as nearly always, and each event asks
+            return None  # a fast path: each event asks, and custom policies are rare
         times = (custom.retry_at for custom in self._named.values())
         return min((at for at in times if at is not None), default=None)
 
     def lost(self) -> None:
-        """Note that nobody answers any more what was asked: another process has begun, or a snapshot came."""
+        """Note that open requests will not be answered: the process is a new one, or a snapshot arrived."""
         for custom in self._named.values():
             custom.lost()
 
     def happened(self) -> None:
-        """Note that something has happened that policies may go by."""
+        """Note that something has happened that policies may react to."""
         for custom in self._named.values():
             custom.stale = True
 
@@ -247,10 +247,10 @@ class Customs:
         view: ClusterView,
         shown: dict[str, ClusterView],
     ) -> Wish:
-        """Let a chain decide; those of its members that are not `ours` are custom.
+        """Let a chain decide; its members that are not in `ours` are custom policies.
 
-        What it shows each of them is added to `shown`. One that is in several chains is shown each query as
-        the chain of that query shows it.
+        The view that each of them sees is added to `shown`. A policy in several chains sees each query as the
+        chain of that query shows it.
         """
         seen: dict[str, ClusterView] = {}
         wish = Chain([ours.get(name) or self._member(name, seen) for name in names]).decide(view)
@@ -264,18 +264,18 @@ class Customs:
         return wish
 
     def ask(self, shown: Mapping[str, ClusterView], turn: Turn) -> None:
-        """Ask those that are to be asked now about what they are shown; forget those that nothing names."""
+        """Ask the policies that should be asked now, with their views; forget those no longer named."""
         for name, view in shown.items():
             custom = self._named[name]
             if custom.may_ask(turn.now):
                 id = turn.next_action()
                 custom.ask(id, view)
                 turn.emit(AskPolicy(id=id, cause=turn.cause, policy=name, view=view))
-        for name in self._named.keys() - shown.keys():  # it is not named any more
+        for name in self._named.keys() - shown.keys():  # no longer named
             del self._named[name]
 
     def answered(self, event: PolicyAnswered, turn: Turn) -> None:
-        """Take in an answer; one to something that was not asked last concerns nobody."""
+        """Process an answer; ignore it unless it belongs to the last request."""
         custom = self._named.get(event.policy)
         if custom is None or custom.asked != event.asked:
             return
@@ -292,6 +292,6 @@ class Customs:
         return _Member(name, self._named.setdefault(name, Custom()), seen)
 
     def validate(self) -> None:
-        """Check what is known of each. Raises AssertionError."""
+        """Check the state of each policy. Raises AssertionError."""
         for custom in self._named.values():
             custom.validate()

@@ -1,7 +1,7 @@
-"""What stands behind every policy: declared bounds, and the limits that the policies before it state.
+"""The limits behind every policy: the declared bounds, and the limits that earlier policies state.
 
-How many executors there may be: `cluster/quota.py`. A wish that goes too far is granted as far as it may be,
-with the reason; nothing is refused as a whole.
+The number of executors is limited in `cluster/executors.py`. A wish beyond a limit is granted up to that
+limit, with the reason; no wish is refused as a whole.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from spark_elastic.core.policies.view import ClusterView, QueryMetrics, SlotLimi
 
 @frozen(kw_only=True)
 class Granted:
-    """What a query is given of a wish: so many `slots`.
+    """The slots that a query is granted in response to a wish.
 
-    `reason` says why these are not those that were wanted, None: they are. `by` is who has stated the limit
-    that they meet, "" for a declared bound.
+    `reason` says why `slots` differ from the number that was wanted, None if they do not. `by` names who
+    stated the limit that was reached, "" for a declared bound.
     """
 
     slots: int
@@ -30,7 +30,7 @@ class Granted:
 
 
 def grant(wish: Wish, view: ClusterView) -> Mapping[str, Granted]:
-    """Trim what is wanted for each query to its limits; what is wanted for unknown queries is left out."""
+    """Trim the wish for each query to the query's limits; leave out wishes for unknown queries."""
     return {
         query: _within(wanted, view.queries[query], wish.limits.get(query, ()))
         for query, wanted in wish.queries.items()
@@ -50,10 +50,10 @@ def _within(wish: QueryWish, query: QueryMetrics, limits: tuple[SlotLimits, ...]
 
 
 def narrowed(declared: Requirements, slots: int | None, limits: tuple[SlotLimits, ...] = ()) -> Requirements:
-    """Return what was declared for a query with a demand of no more than `slots`, None: than `limits` allow.
+    """Return a query's declared requirements, with its demand limited to `slots`, or to `limits` if None.
 
-    Its bounds stay as they are, so its state is moved only where that pays. Sources that share slots with the
-    shuffle demand none of their own.
+    The bounds stay as they are, so state is moved only where that pays. Sources in the slot-sharing group of
+    the shuffle get the same limit, so they demand no slots of their own.
     """
     may = allowed(declared.lower, declared.upper, limits)
     least = may.lower if may.lower_by is not None else None

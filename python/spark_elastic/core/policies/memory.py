@@ -1,4 +1,4 @@
-"""What is remembered of one query for the policies: plain data, and bounded."""
+"""The policies' memory of one query: plain, bounded data."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _APPLIED = 16
 _WANTED = 64
 _PAUSES = 5
 _UNSTEADY = 2
-"""Batches that are not steady after a change: the one that it fell into, and the first on cold executors."""
+"""Batches that are not steady after a change: the one during the change, and the first on cold executors."""
 
 
 def newest_alike(samples: Sequence[Sample], each: int, most: int) -> tuple[Sample, ...]:
-    """Return the newest samples, `each` of one size and number of slots, `most` in all, the newest last."""
+    """Return the newest samples, `each` per size and number of slots, `most` in all, the newest last."""
     count: dict[tuple[int, int], int] = defaultdict(int)
     kept = []
     for sample in reversed(samples):
@@ -44,19 +44,20 @@ def newest_alike(samples: Sequence[Sample], each: int, most: int) -> tuple[Sampl
 
 @define(kw_only=True)
 class QueryMemory:
-    """One query: what its view shows, and what of it was told last.
+    """One query: what its view shows, and what was last reported about it.
 
-    `limits` are those that policies have stated. `decided` is what became of the last wish for it, when it
-    had so many slots `before`. `raised_at` is when it was granted more slots the last time, None: never.
-    `unsteady` counts the next batches that belong to no number of slots. `paused` is when the last rescale
-    ended that is in `pauses_ms` (epoch ms). `told` is what was published last: reason, slots granted, and why
-    these were trimmed; `told_at` when. `idle_at` is when there was nothing to read the last time, None if
-    there has been a batch since (all epoch ms). `read` are the rows that the last batch has read of each
-    source, `throttled` the limits that are in force for them in `run`, by the order `throttle`; `unlimited`
-    says that such an order has failed. `held_back` says that there was more to read than the limits let in,
-    and that this was told. `begun` says that what is kept beside the checkpoint was looked at; `kept` is that
-    text, or the one that was ordered last (`keeps` is that order), and another one is kept from `keep_from`
-    on (epoch ms).
+    `limits` are those that policies have stated. `decided` is the outcome of the last wish for the query,
+    which had `before` slots then. `raised_at` is when it was last granted more slots, None if never.
+    `unsteady` counts the next micro-batches that belong to no number of slots. `paused` is when the last
+    rescale in `pauses_ms` ended. `told` is the last published report: reason, slots granted, and why these
+    were trimmed; `told_at` is its time. `idle_at` is when there was last nothing to read, None if there has
+    been a micro-batch since (all times are epoch ms).
+
+    `read` are the rows that the last micro-batch has read from each source. `throttled` are the limits in
+    force for the sources in `run`, set by the order `throttle`; `unlimited` says that such an order has
+    failed. `held_back` says that more rows waited than the limits let in, and that this was reported. `begun`
+    says that the text kept beside the checkpoint was checked. `kept` is that text, or the one that was
+    ordered last (`keeps` is that order). Another one is kept from `keep_from` on (epoch ms).
     """
 
     run: str = ""
@@ -96,17 +97,17 @@ class QueryMemory:
         total: int = 0,
         interval_ms: int = 0,
     ) -> None:
-        """Take in a committed micro-batch; of one of another run the earlier ones only tell what it takes.
+        """Process a committed micro-batch. Samples of an earlier run then only show how long batches take.
 
-        One that had more than the slots of its query is not `alone` with them; `total` are those of all
-        executors. `interval_ms` is that of the trigger.
+        It is not `alone` if it had more than the slots of its query. `total` is the number of slots of all
+        executors, `interval_ms` the trigger interval.
         """
         if progress.run != self.run:
             self._put_aside(self.samples, at)
             self.run, self.samples, self.throttled = progress.run, (), ()
         if self.idle_at is not None:
-            # That there is nothing to read is said again and again: the rows have come since the last time,
-            # or since the trigger before this one.
+            # Idleness is reported repeatedly: the rows have arrived since the last report, or since the
+            # trigger before this one.
             batch = attrs.evolve(batch, gap_ms=max(interval_ms, progress.started - self.idle_at, 1))
             self.idle_at = None
         self.read = tuple(source.rows for source in progress.sources)
@@ -124,12 +125,12 @@ class QueryMemory:
         self.samples = (*self.samples, sample)[-_SAMPLES:]
 
     def rested(self, at: int) -> None:
-        """Take in that there has been nothing to read for a while: what came in before says no more."""
+        """Note that there has been nothing to read for a while, so earlier rates no longer count."""
         self._put_aside(self.samples, at)
         self.samples, self.idle_at = (), at
 
     def runs_with(self, at: int, slots: int, partitions: int | None) -> None:
-        """Note with what the query runs, if that is something else than before."""
+        """Note the slots and partitions that the query runs with, if they have changed."""
         last = self.applied[-1] if self.applied else None
         if last is not None and (last.slots, last.partitions) == (slots, partitions):
             return
@@ -138,26 +139,26 @@ class QueryMemory:
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 
     def wants(self, at: int, slots: int, window_ms: int, rows_per_ms: float | None = None) -> None:
-        """Note what the metrics call for; what was wanted before and is no more than this is part of it."""
+        """Note the slots that the metrics call for; earlier entries with no more slots are merged into it."""
         began = at
         kept = list(self.wanted)
         while kept and kept[-1].slots <= slots:
             began = kept.pop().at
         kept.append(Wanted(at=began, last=at, slots=slots, rows_per_ms=rows_per_ms))
-        # The last one from before the window tells that the window is full.
+        # Keep the last one from before the window, since it shows that the window is full.
         while len(kept) > 1 and kept[1].at <= at - window_ms and kept[0].last <= at - window_ms:
             del kept[0]
         self.wanted = tuple(kept[-_WANTED:])
 
     def paused_for(self, ended: int, took_ms: int) -> None:
-        """Note how long a rescale has taken that ended then (epoch ms)."""
+        """Note how long a rescale took that ended at `ended` (epoch ms)."""
         if ended > self.paused:
             self.paused = ended
             self.pauses_ms = (*self.pauses_ms, took_ms)[-_PAUSES:]
 
     def _put_aside(self, samples: tuple[Sample, ...], at: int) -> None:
-        """Keep of the samples that are no longer the last ones a few for each size and number of slots."""
-        # What their tasks took tells of now.
+        """Keep a few of the samples that are no longer the last ones, per size and number of slots."""
+        # The measurements of their tasks only describe the present.
         more = [
             attrs.evolve(sample, work=None) for sample in samples if sample.steady and sample.input_rows > 0
         ]
@@ -167,7 +168,7 @@ class QueryMemory:
         self.earlier = newest_alike(young, _EARLIER_ALIKE, _EARLIER)
 
     def validate(self) -> None:
-        """Check that it is bounded and in order. Raises AssertionError."""
+        """Check that the memory is bounded and in order. Raises AssertionError."""
         assert len(self.samples) <= _SAMPLES
         assert len(self.earlier) <= _EARLIER
         assert len(self.wanted) <= _WANTED
@@ -175,28 +176,28 @@ class QueryMemory:
         assert self.granted is None or self.granted >= 1
 
 
-# What micro-batches take, as it is kept beside a query's checkpoint for the next driver.
-# After an outage of the driver the first micro-batch of the next one has the largest backlog of all, and
-# nothing of its own to be limited by.
+# The durations of micro-batches, as they are kept beside a query's checkpoint for the next driver.
+# After an outage of the driver, the first micro-batch of the next one has the largest backlog of all, and no
+# measurements of its own to limit it.
 
 
 _FORM = "spark-elastic batches 1"
 _MOST = 16
 _ALIKE = 4
 _AGAIN_MS = 600_000
-"""What is kept is replaced no sooner: the storage of checkpoints may be slow, and charges by the request."""
+"""The shortest time between two texts: the storage of checkpoints may be slow, and charges per request."""
 _LOOK_MS = 10_000
-"""How often it is looked whether there is something to keep: a decision is made each second."""
+"""How often to check whether there is something to keep: decisions are made each second."""
 _OTHER = 0.25
-"""What is kept stays as it is where it says nothing that differs by more."""
+"""The kept text stays as it is unless a duration that it predicts is off by more than this part."""
 _TRUSTED = 0.55
-"""The least confidence of what is kept, a little more than what micro-batches are limited by."""
+"""The minimum confidence of what is kept, slightly above the minimum for limiting micro-batches."""
 
 
 def write(samples: Iterable[Sample]) -> str:
-    """Return the text that is kept: a line of its form, and for some micro-batches one, the newest last.
+    """Return the text to keep: a line with its format, then one for some micro-batches, the newest last.
 
-    A line has rows, slots, partitions and ms of a micro-batch.
+    Each line has the rows, slots, partitions and ms of a micro-batch.
     """
     kept = newest_alike([one for one in samples if _tells(one)], _ALIKE, _MOST)
     batches = (
@@ -206,12 +207,12 @@ def write(samples: Iterable[Sample]) -> str:
 
 
 def _tells(sample: Sample) -> bool:
-    """Say whether a micro-batch tells what others take."""
+    """Return whether a micro-batch is representative of others."""
     return sample.steady and min(sample.input_rows, sample.slots, sample.partitions) > 0
 
 
 def read(text: str, at: int) -> tuple[Sample, ...]:
-    """Read what `write` has written, as micro-batches that ended `at` (epoch ms). Raises Unusable."""
+    """Read the output of `write`, as micro-batches that ended `at` (epoch ms). Raises UnusableText."""
     return tuple(_sample(line, at) for line in lines_of(text, _FORM))
 
 
@@ -229,7 +230,7 @@ def _sample(line: str, at: int) -> Sample:
 
 
 def recall_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
-    """Take up what is kept beside the checkpoint of a query of which nothing is known yet."""
+    """Restore what is kept beside the checkpoint of a query without measurements."""
     memory.run = record.run
     text = record.facts.kept_batches
     if text is None or memory.samples:
@@ -244,9 +245,9 @@ def recall_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None
 
 
 def keep_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
-    """Order that what the micro-batches of a query take outlives the driver, where that is news."""
+    """Order that the durations of a query's micro-batches outlive the driver, if they have changed."""
     if turn.settings.advise_only or record.facts.trigger != "processing_time":
-        return  # nothing outlives one who only advises; other triggers have no batches that repeat
+        return  # advice-only runs keep nothing; other triggers have no batches that repeat
     if turn.now < memory.keep_from:
         return
     memory.keep_from = turn.now + _LOOK_MS
@@ -262,13 +263,13 @@ def keep_batches(record: QueryRecord, memory: QueryMemory, turn: Turn) -> None:
 
 
 def batches_not_kept(event: ev.ActionFailed, memory: QueryMemory) -> None:
-    """Take in that an order has failed: if it was this one, the next text is news."""
+    """Process a failed order: if it was the one to keep the text, the next text counts as new."""
     if event.action == memory.keeps:
         memory.kept = ""
 
 
 def _is_news(before: BatchTime | None, now: BatchTime, samples: Sequence[Sample]) -> bool:
-    """Say whether one of the last micro-batches would have taken another time by what is kept."""
+    """Return whether the kept text predicts another duration for one of the last micro-batches."""
     if before is None:
         return True
     read_some = [sample for sample in samples if sample.input_rows > 0]

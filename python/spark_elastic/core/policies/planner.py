@@ -1,7 +1,7 @@
-"""Asks the policies, puts what they want within limits, and remembers what they go by.
+"""Asks the policies, fits their wishes into limits, and remembers what they depend on.
 
-A policy is asked when something has happened that it may go by, and when it said so; not more often than once
-a second, since a decision looks at all queries.
+A policy is asked when something relevant has happened, and at the time that it has requested. It is asked at
+most once a second, since a decision covers all queries.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Alarm, Number, Turn
 
-# What a policy has last said of a query, as it can be looked at.
+# The last decision of a policy about a query, as it can be inspected.
 
 
 def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, advise_only: bool) -> str:
-    """Say what is wanted for a query that had so many slots `before`, and why it is not granted all of it."""
+    """Return the sentence on a wish for a query that had `before` slots, and on why it was trimmed."""
     wish = granted.wish
     said = catalogue.message(wish.reason, **numbers, before=before, after=wish.slots)
     if granted.reason is not None:
@@ -57,10 +57,10 @@ def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, ad
 
 @frozen(kw_only=True)
 class Plan:
-    """What became of the last wish for one query, which had so many slots `before` it.
+    """The outcome of the last wish for one query, which had `before` slots then.
 
-    With `advise_only` nothing does. `samples` are the micro-batches that are known, the newest last. One
-    reads `most_rows` at most, None: all that there are, or what its user has said.
+    With `advise_only` it is not applied. `samples` are the micro-batches that are known, the newest last. A
+    micro-batch reads `most_rows` at most, None if only a limit of the user's own applies.
     """
 
     granted: Granted
@@ -71,43 +71,43 @@ class Plan:
 
     @property
     def outlook(self) -> Outlook | None:
-        """What the policy goes by, None where that is not known yet."""
+        """The basis of the policy's decision, None while it is unknown."""
         return self.granted.wish.outlook
 
     @property
     def message(self) -> str:
-        """Say what is wanted, and why."""
+        """The sentence that says what is wanted, and why."""
         return sentence(self.granted, self.before, self.granted.wish.told, advise_only=self.advise_only)
 
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
-        """The micro-batches through which a line can be laid: rows for each busy slot, and duration (ms)."""
+        """The micro-batches to which a line can be fitted: rows per busy slot, and duration (ms)."""
         return points(self.samples)
 
 
-# The policy without a wish: declared bounds alone say what a query has.
+# The policy without a wish: only the declared bounds decide what a query has.
 
 
 @frozen
 class Declared:
-    """Wants nothing."""
+    """The policy that wants nothing."""
 
     def decide(self, view: ClusterView) -> Wish:
         """Return no wish."""
         return Wish()
 
 
-# The policies by the names that ``spark.elastic.policy`` has for them (`core/keys/policies.py`).
+# The policies by their names in ``spark.elastic.policy`` (`core/keys/policies.py`).
 
 
 POLICIES: Mapping[str, Policy] = {DECLARED: Declared(), SCHEDULE: Schedule(), "autoscale": Autoscale()}
 
 
-# Puts together what a policy sees of the application.
+# Builds the view of the application that a policy sees.
 
 
 def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryMetrics:
-    """Show one query; `settings` are those of the application."""
+    """Return the view of one query; `settings` are those of the application."""
     progress = record.load.last_progress
     own = record.settings or settings
     return QueryMetrics(
@@ -149,7 +149,7 @@ def cluster_view(
     needed: int = 0,
     batch: BatchMetrics | None = None,
 ) -> ClusterView:
-    """Show the application; `since` is when each executor came (epoch ms)."""
+    """Return the view of the application; `since` is when each executor came (epoch ms)."""
     executors = tuple(
         ExecutorMetrics(executor=id, slots=slots, since=since.get(id, at), held_bytes=pool.held_bytes(id))
         for id, slots in pool.usable.items()
@@ -171,7 +171,7 @@ def cluster_view(
     )
 
 
-# How long executors take to come: each is taken for the one that has been waited for longest.
+# How long executors take to come: each is matched with the request that has waited longest.
 
 
 _KEPT = 10
@@ -180,38 +180,38 @@ _WAITING = 64
 
 @define
 class StartUps:
-    """What was requested and has not come, and how long the last ones took.
+    """The requests that are open, and how long the last executors took to come.
 
-    `waiting` has the totals that were requested, each more than the one before, with when (epoch ms).
-    `took_ms` are the times from a request until the executor was there, the newest last.
+    `waiting` has the totals that were requested, in ascending order, each with its time (epoch ms). `took_ms`
+    are the times from a request until the executor was there, the newest last.
     """
 
     waiting: tuple[tuple[int, int], ...] = ()
     took_ms: tuple[int, ...] = ()
 
     def lost(self) -> None:
-        """Note that nobody knows what has become of the requests."""
+        """Forget the requests, since their outcome is unknown."""
         self.waiting = ()
 
     def requested(self, at: int, total: int | None, here: int) -> None:
-        """Take in the total that is requested now, None: none; so many executors are here."""
+        """Note the total that is requested now, None if there is none, while `here` executors are there."""
         if total is None or total <= here:
             self.waiting = ()
             return
-        # One that was asked for with an earlier request, and is wanted still, has been waited for since then.
+        # An executor that an earlier request asked for, and that is still wanted, is awaited since then.
         since = next((when for earlier, when in self.waiting if earlier >= total), at)
         fewer = [one for one in self.waiting if one[0] < total]
         self.waiting = (*fewer, (total, since))[-_WAITING:]
 
     def came(self, at: int, here: int) -> None:
-        """Take in that an executor has come; with it so many are here."""
+        """Note that an executor has come; with it `here` are there."""
         since = next((when for total, when in self.waiting if total >= here), None)
         if since is not None:
             self.took_ms = (*self.took_ms, max(0, at - since))[-_KEPT:]
         self.waiting = tuple(one for one in self.waiting if one[0] > here)
 
     def validate(self) -> None:
-        """Check that it is bounded and in order. Raises AssertionError."""
+        """Check that the requests are bounded and in order. Raises AssertionError."""
         assert len(self.took_ms) <= _KEPT
         assert len(self.waiting) <= _WAITING
         assert [total for total, _ in self.waiting] == sorted({total for total, _ in self.waiting})
@@ -221,16 +221,16 @@ EVERY_MS = 1_000
 """The shortest time between two decisions."""
 
 _REPEAT_MS = 60_000
-"""The shortest time after which it is said why nothing changes, in other words than before."""
+"""The shortest time between two reports that give different reasons for the same slots."""
 
 _QUIET_MS = 600_000
-"""The same where it is between reasons that a load near the band goes to and fro between."""
+"""The same between reasons that a load near the band alternates between."""
 
 _QUIET = frozenset({"autoscale_keeps", "autoscale_down_waits", "autoscale_settling"})
 
 
 def _patience_ms(before: tuple[str, int, str] | None, now: tuple[str, int, str]) -> int:
-    """Tell how long nothing is said after what was said last; other slots are said at once."""
+    """Return how long the next report waits after the last one; a change of slots is reported at once."""
     if before is None or before[1] != now[1]:
         return 0
     return _QUIET_MS if {before[0], now[0]} <= _QUIET else _REPEAT_MS
@@ -238,13 +238,13 @@ def _patience_ms(before: tuple[str, int, str] | None, now: tuple[str, int, str])
 
 @define
 class Planner:
-    """What the policies of one application remember, by query.
+    """The memory of one application's policies, by query.
 
-    `batch` is what is known of batch stages, and `heeds_batch` says that executors are requested for them.
+    `batch` is what is known about batch stages, and `heeds_batch` says that executors are requested for them.
     `since` is when each executor came (epoch ms), `startups` how long the last ones took. `stale` says that
-    something has happened since the policies were asked, which was at `decided`; they are to be asked again
-    at `until` (epoch ms), None: when something has happened. `executors` are those that they want at least,
-    `executors_by` says who.
+    something has happened since the policies were asked, which was at `decided`. They are asked again at
+    `until` (epoch ms), or after the next event if None. `executors` is the minimum that they want,
+    `executors_by` names who wants it.
     """
 
     settings: CoreSettings
@@ -264,7 +264,7 @@ class Planner:
     _row_limits: RowLimits = field(factory=RowLimits)
 
     def begin(self, executors: Iterable[ev.ExecutorInfo], at: int) -> None:
-        """Take in what a snapshot shows; timers that were set are not, any more."""
+        """Process a snapshot; timers that were set before it are lost."""
         self.alarm.lost()
         self.customs.lost()
         self._since = {info.executor: self._since.get(info.executor, at) for info in executors}
@@ -276,13 +276,13 @@ class Planner:
         self.stale = bool(self._memories) or self.settings.measures
 
     def batch_event(self, event: BatchStages) -> None:
-        """Take in which batch stages there are."""
+        """Process a report of the batch stages."""
         if self.settings.measures and self.settings.batch_gain is not None:
             self._batch.take(event)
             self.stale = self.stale or self._batch.seen
 
     def executor_event(self, event: ev.ExecutorEvent, pool: SlotPool) -> None:
-        """Take in that an executor has come or gone."""
+        """Process an executor's arrival or loss."""
         match event:
             case ev.ExecutorAdded(executor=executor) if executor not in self._since:
                 self._since[executor] = event.at
@@ -291,13 +291,13 @@ class Planner:
                 self._since.pop(executor, None)
 
     def requested(self, at: int, before: int | None, supply: Supply, pool: SlotPool) -> None:
-        """Take in that other executors may have been requested; `before` is how many were until now."""
+        """Process a possible change of the requested executors; `before` is the number until now."""
         total = supply.demand.requested
         if total != before:
             self._startups.requested(at, total, len(pool.executors))
 
     def requirements(self, query: str, declared: Requirements, own: CoreSettings) -> Requirements:
-        """Give the requirements that are in force by what is declared for a query and granted to a policy."""
+        """Return a query's requirements in force, from what is declared for it and granted to a policy."""
         if not own.measures:
             self.forget(query)
             return declared
@@ -308,10 +308,10 @@ class Planner:
         return narrowed(declared, memory.granted, limits)
 
     def told(self, record: QueryRecord, event: object, at: int, *, surplus: bool) -> None:
-        """Take in an event that a query has taken in.
+        """Process an event that a query has processed.
 
-        With a `surplus` there are executors that nobody wants: tasks run on them, too, so a batch does not
-        tell what it takes with the slots that its query was granted. Nor does it beside batch stages.
+        With a `surplus` there are executors that are not wanted. Tasks run on them too, so a batch does not
+        show how long it takes with the slots that its query was granted. Nor does it alongside batch stages.
         """
         own = record.settings or self.settings
         if not own.measures or isinstance(event, TaskEvent):
@@ -319,7 +319,7 @@ class Planner:
         memory = self._memories.get(record.facts.query)
         if memory is None:
             memory = self._memories[record.facts.query] = QueryMemory()
-            self._decided = 0  # what it is granted is said before executors are requested for it
+            self._decided = 0  # its grant has to come before executors are requested for it
         if isinstance(event, ev.ActionFailed):
             self._row_limits.failed(event, memory)
             batches_not_kept(event, memory)
@@ -338,10 +338,10 @@ class Planner:
         if memory.granted is None or isinstance(
             event, ev.QueryProgress | ev.QueryIdle | SettingsChanged | BoundsChanged
         ):
-            self.stale = True  # nothing else tells what a query needs
+            self.stale = True  # no other event shows what a query needs
 
     def plan(self, query: str) -> Plan | None:
-        """Show what was last decided about a query, None before that and where its bounds alone count."""
+        """Return the last decision about a query, None before that and if only its bounds count."""
         memory = self._memories.get(query)
         if memory is None or memory.decided is None:
             return None
@@ -354,13 +354,13 @@ class Planner:
         )
 
     def forget(self, query: str) -> None:
-        """Let go of a query that is over, or is not measured any more."""
+        """Forget a query that has ended, or is not measured any more."""
         memory = self._memories.pop(query, None)
         if memory is not None and self._row_limits.forget(query, memory):
             self.stale = True
 
     def wanted(self, queries: Iterable[str]) -> PolicyWants:
-        """Say what policies want in all; `queries` are those that live."""
+        """Return what policies want in all; `queries` are the live ones."""
         granted = [query in self._memories and self._memories[query].granted is not None for query in queries]
         return PolicyWants(
             executors=self._executors,
@@ -371,7 +371,7 @@ class Planner:
 
     @property
     def due(self) -> int | None:
-        """When the policies are to be asked (epoch ms), None: when something happens."""
+        """When the policies must be asked (epoch ms), None to wait for the next event."""
         soonest = self._decided + EVERY_MS
         if self.customs.fresh:
             return self._decided
@@ -382,22 +382,22 @@ class Planner:
 
     @property
     def _wished_at(self) -> int | None:
-        """When policies want to be asked again at the latest (epoch ms), None: when something happens."""
+        """The latest time at which policies want to be asked again (epoch ms), None if they name none."""
         return _soonest(self._until, self._batch.until)
 
     def has_to_decide(self, now: int) -> bool:
-        """Say whether the policies are to be asked now."""
+        """Return whether the policies must be asked now."""
         due = self.due
         return due is not None and now >= due
 
     def decide(
         self, records: Mapping[str, QueryRecord], pool: SlotPool, supply: Supply, turn: Turn
     ) -> tuple[str, ...]:
-        """Ask the policies; return the queries that are granted something else now.
+        """Ask the policies; return the queries whose grants or limits have changed.
 
-        `records` are those of the queries that live.
+        `records` are those of the live queries.
         """
-        if turn.now >= self._decided + EVERY_MS:  # else it is only that a custom policy has answered
+        if turn.now >= self._decided + EVERY_MS:  # else only a custom policy has answered
             if self.stale or turn.now >= (self._wished_at or math.inf):
                 self.customs.happened()
             self.stale, self._decided = False, turn.now
@@ -406,7 +406,7 @@ class Planner:
         self._begin_anew(records, turn)
         view = self.view(records, pool, supply, turn.now)
         if not view.queries and view.batch is None:
-            self._decided = 0  # there was nothing to decide about: what comes first waits for nothing
+            self._decided = 0  # there was nothing to decide about, so the first decision need not wait
         chains = {query.settings.policy for query in view.queries.values()}
         if self.settings.measures:
             chains.add(self.settings.policy)
@@ -440,7 +440,7 @@ class Planner:
         return tuple(changed)
 
     def _begin_anew(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:
-        """Take up what is kept beside the checkpoints of queries that a policy has not decided about yet."""
+        """Restore what is kept beside the checkpoints of queries that no policy has decided about yet."""
         for query, record in records.items():
             if (record.settings or self.settings).measures:
                 memory = self._memories.setdefault(query, QueryMemory())
@@ -451,7 +451,7 @@ class Planner:
     def view(
         self, records: Mapping[str, QueryRecord], pool: SlotPool, supply: Supply, at: int
     ) -> ClusterView:
-        """Show the policies the application, with the queries that they are to decide about."""
+        """Return the view for the policies, with the queries that they decide about."""
         queries = {}
         for query, record in records.items():
             if (record.settings or self.settings).measures:
@@ -466,7 +466,7 @@ class Planner:
         )  # fmt: skip
 
     def _limit(self, query: QueryMetrics, limits: tuple[SlotLimits, ...], turn: Turn) -> bool:
-        """Take over the limits that policies state for a query; say whether they are others than before."""
+        """Apply the limits that policies state for a query; return whether they have changed."""
         memory = self._memories[query.query]
         before, memory.limits = memory.limits, limits
         if limits == before:
@@ -482,14 +482,14 @@ class Planner:
     def _for_batches(
         self, query: QueryMetrics, record: QueryRecord, granted: Granted | None, turn: Turn
     ) -> None:
-        """Limit what micro-batches of a query read, and have kept what they take."""
+        """Limit the rows that a query's micro-batches read, and order that their durations are kept."""
         memory = self._memories[query.query]
         wanted = granted.wish.most_rows if granted is not None and not self.settings.advise_only else None
         self._row_limits.limit(query, record, memory, wanted, turn)
         keep_batches(record, memory, turn)
 
     def _grant(self, query: QueryMetrics, granted: Granted | None, turn: Turn) -> bool:
-        """Take over what a query is granted, None: nothing; say whether that is something else."""
+        """Apply what a query is granted, None for nothing; return whether it has changed."""
         memory = self._memories[query.query]
         if granted is None:
             memory.decided = None
@@ -510,7 +510,7 @@ class Planner:
         return True
 
     def _tell(self, query: str, memory: QueryMemory, granted: Granted, before: int, turn: Turn) -> None:
-        """Publish a decision, if it is another one than the last."""
+        """Publish a decision if it differs from the last one."""
         wish = granted.wish
         told = (wish.reason, granted.slots, (granted.reason or "") + granted.by)
         if told == memory.told or turn.now < memory.told_at + _patience_ms(memory.told, told):
@@ -533,7 +533,7 @@ class Planner:
 
 
 def _soonest(one: int | None, other: int | None) -> int | None:
-    """Return the sooner of two times, None: never."""
+    """Return the earlier of two times; None is never."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)

@@ -1,4 +1,4 @@
-"""What every policy is."""
+"""The interface of every policy, and the wishes that it returns."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from spark_elastic.core.events import Event
 from spark_elastic.core.policies.view import ClusterView, SlotLimits
 from spark_elastic.core.turn import Number
 
-# What a policy has found out about a query: what its decision is told with, and what can be looked at.
+# What a policy has found out about a query. It is reported with the decision, and can be inspected.
 
 
 @frozen(kw_only=True)
 class Outlook:
-    """What one query needs slots for, with those that it has.
+    """What one query needs slots for, given the slots that it has.
 
-    So many `rows_per_second` come in. The last micro-batch took `batch_ms`; one takes `fixed_ms`, and
-    `row_us` microseconds of one slot for each row, which can be trusted with a `confidence` from 0 to 1.
-    Batches take the part `load` of their time (0 and up) and are to take `target_load` (above 0, up to 1). A
-    change of its slots makes it stand still for `pause_ms`. Its sources have `behind` rows that it has not
-    read, None if that is not known. `backlog` rows have piled up, None: none to speak of; they are to be gone
-    within `within_ms`, and will be in `gone_in_ms`, None: with these slots they never are.
+    Rows arrive at `rows_per_second`. The last micro-batch took `batch_ms`. A micro-batch takes `fixed_ms`,
+    plus `row_us` microseconds of one slot per row; `confidence` (0 to 1) says how far that can be trusted.
+    Micro-batches take the part `load` of their time (0 and up) and should take `target_load` (above 0, up to
+    1). A change of its slots pauses the query for `pause_ms`. Its sources have `behind` rows that it has not
+    read, None if unknown. `backlog` rows have piled up, None if negligible. They should be processed within
+    `within_ms`, and will be in `gone_in_ms`, None if these slots never catch up.
     """
 
     rows_per_second: float
@@ -42,7 +42,7 @@ class Outlook:
     gone_in_ms: float | None = None
 
     def numbers(self) -> dict[str, Number]:
-        """Return what is known under the names that the sentences of policies have for it."""
+        """Return the values that are known, under the names that the sentences of policies use."""
         known: dict[str, Number | None] = {
             "rows_per_second": round(self.rows_per_second, 1),
             "batch_ms": self.batch_ms,
@@ -60,20 +60,20 @@ class Outlook:
         return {name: value for name, value in known.items() if value is not None}
 
 
-# What a policy wants: slots for queries, with the reason, and limits for them.
+# What a policy wants: slots and limits for queries, with the reason.
 
 
 @frozen(kw_only=True)
 class QueryWish:
-    """So many `slots` (1 or more) for one query.
+    """The `slots` that a policy wants for one query (1 or more).
 
-    `reason` is a key of ``core/reasons/catalogue.py`` whose sentence the `numbers` fill, with those of the
-    `outlook`: what the policy goes by, None if it does not say. `until` is when the policy is to be asked
-    again at the latest (epoch ms), None: when something has happened. `unsmoothed` are the slots for which
-    the metrics of now alone call, None: as many; the view shows them later as `wanted`, with the
-    `rows_per_ms` that they were for, None: not for a rate. `most_rows` are those that one of its
-    micro-batches should read at most, None: all that there are. Raises ValueError for fewer than 1 slot or
-    row.
+    `reason` is a key of ``core/reasons/catalogue.py``; the `numbers` and those of the `outlook` fill its
+    sentence. The `outlook` is the basis of the policy's decision, None if it does not say. `until` is the
+    latest time to ask the policy again (epoch ms), None to wait for the next event. `unsmoothed` is the
+    number of slots that the current metrics alone call for, None if that is `slots`. The view later shows it
+    as `wanted`, with the `rows_per_ms` that it was for, None if not for a rate. `most_rows` is the most rows
+    that one of the query's micro-batches should read, None for no limit. Raises ValueError for fewer than 1
+    slot or row.
     """
 
     slots: int = field(validator=ge(1))
@@ -87,17 +87,17 @@ class QueryWish:
 
     @property
     def told(self) -> dict[str, Number]:
-        """All numbers that the decision is told with."""
+        """All numbers that are reported with the decision."""
         return {**self.numbers} if self.outlook is None else {**self.outlook.numbers(), **self.numbers}
 
 
 @frozen(kw_only=True)
 class BatchWish:
-    """So many `executors` for batch stages, beside those of the queries (0 or more).
+    """The `executors` wanted for batch stages, in addition to those of the queries (0 or more).
 
-    `reason` is a key of ``core/reasons/catalogue.py`` whose sentence the `numbers` fill. `unsmoothed` are
-    those for which the metrics of now alone call, None: as many. Raises ValueError for fewer than 0
-    executors.
+    `reason` is a key of ``core/reasons/catalogue.py``; the `numbers` fill its sentence. `unsmoothed` is the
+    number of executors that the current metrics alone call for, None if that is `executors`. Raises
+    ValueError for fewer than 0 executors.
     """
 
     executors: int = field(validator=ge(0))
@@ -110,13 +110,12 @@ class BatchWish:
 class Wish:
     """What a policy wants for queries, by id.
 
-    Of one that is not in `queries` it wants no number of slots: then the one that a policy before it wanted
-    counts, or `limits` alone, or else its declared bounds. `limits` are what a query may have, in the order
-    in which they count. `executors` is the least number of executors in all, None: as many as the slots of
-    the queries need; `executors_by` says who wants them, such as "the window morning". `until` is when the
-    policy is to be asked again at the latest, whatever the queries do (epoch ms), None: when something has
-    happened. `batch` are those that batch stages should have beside them, None: the policy does not look at
-    any.
+    It wants no number of slots for a query that is missing from `queries`. Such a query gets the number that
+    an earlier policy wanted, or its `limits` alone apply, or else its declared bounds. `limits` restrict the
+    slots of a query, in order of precedence. `executors` is the minimum of executors in total, None if the
+    slots of the queries decide; `executors_by` names who wants them, such as "the window morning". `until` is
+    the latest time to ask the policy again, whatever the queries do (epoch ms), None to wait for the next
+    event. `batch` is the wish for batch stages, None if the policy does not handle them.
     """
 
     queries: Mapping[str, QueryWish] = field(factory=dict)
@@ -130,14 +129,14 @@ class Wish:
 class Policy(Protocol):
     """Decides what the queries of an application should have.
 
-    It is a pure function: the same view gives the same wish, and nothing is kept between two of them. What it
-    has to remember is in the view: what was wanted, granted and applied before.
+    A policy is a pure function: the same view gives the same wish, and no state is kept between two views.
+    Whatever a policy has to remember is in the view: what was wanted, granted and applied before.
 
-    A wish has numbers of slots, limits for them, or both. Policies form a chain (`chain.py`): each sees the
-    view with the limits that those before it have stated, and of several that want a number of slots for a
-    query the last one decides. Limits stand behind each (`limits.py`), so it need not keep to any: neither a
-    number nor a limit goes beyond what is declared for a query or stated before, and what goes further is
-    granted as far as it may be, with the reason.
+    A wish has numbers of slots for queries, limits for them, or both. Policies form a chain (`custom.py`):
+    each sees the view with the limits that those before it have stated. If several want a number of slots for
+    a query, the last one decides. Every wish is trimmed to the limits (`limits.py`), so a policy need not
+    respect them itself: neither a number nor a limit exceeds what is declared for a query or was stated
+    before. A wish beyond that is granted as far as possible, with the reason.
     """
 
     def decide(self, view: ClusterView) -> Wish:
@@ -145,16 +144,16 @@ class Policy(Protocol):
         ...
 
 
-# How a custom policy is asked: by an action, and its answer is an event.
-# So the code of others runs neither in the core nor in the thread of the loop, and what it has said is in the
-# journal: who reads that needs none of it.
+# A custom policy is asked by an action, and its answer is an event.
+# So third-party code runs neither in the core nor in the thread of the event loop. Its answers are in the
+# journal, so a replay does not need the code.
 
 
 @frozen(kw_only=True)
 class AskPolicy(Action):
-    """Ask the custom policy of this name what it wants.
+    """Ask the custom policy of this name for its wish.
 
-    The `view` follows from the events before it, so it is not written down: one that was read has None.
+    The `view` follows from earlier events, so it is not written down: an action that was read has None.
     """
 
     policy: str
@@ -163,10 +162,10 @@ class AskPolicy(Action):
 
 @frozen(kw_only=True)
 class PolicyAnswered(Event):
-    """What a custom policy wants that was asked with the action of the id `asked`.
+    """The wish of a custom policy that was asked with the action `asked`.
 
-    `error` says in one line why there is no answer that could be used, None: there is one. `took_ms` is how
-    long it was waited for.
+    `error` says in one line why there is no usable answer, None if there is one. `took_ms` is the time spent
+    waiting for it.
     """
 
     policy: str

@@ -1,4 +1,4 @@
-"""Gives the orders that limit the rows of micro-batches, and lifts limits that nobody wants any more."""
+"""Orders limits on the rows of micro-batches, and lifts limits that no policy wants any more."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
 
-# Shares the rows that a micro-batch is to read among the sources that can be told so.
+# Divides the rows that a micro-batch should read among the sources that can be limited.
 
 
 _LEAST_PART = 0.5
-"""A source gets this part of an equal share at least: one that had nothing may have something next."""
+"""A source gets at least this part of an equal share: one without rows may have some next time."""
 _CHANGE = 0.25
-"""A limit that differs by less stays as it is."""
+"""A limit stays as it is unless the new one differs by more than this part."""
 
 
 def source_limits(
     rows: int | None, sources: Sequence[SourceFacts], read: Sequence[int]
 ) -> tuple[SourceLimit, ...]:
-    """Return a limit for each source, none at all if there is nothing to limit.
+    """Return a limit for each source, or none at all if there is nothing to limit.
 
-    `rows` are those of a whole micro-batch (1 or more), None: all that there are. `read` are the rows that
-    the last one has read of each source: those that can't be limited take their part as they did.
+    `rows` is the limit of a whole micro-batch (1 or more), None for no limit. `read` are the rows that the
+    last one has read from each source: those that cannot be limited are expected to take the same part again.
     """
     limitable = sum(source.limitable for source in sources)
     if rows is None or not limitable:
@@ -45,7 +45,7 @@ def source_limits(
 
 
 def differ(before: Sequence[SourceLimit], after: Sequence[SourceLimit]) -> bool:
-    """Say whether limits are so much other ones that it is worth an order."""
+    """Return whether limits differ enough to be worth an order."""
     if len(before) != len(after):
         return True
     return any(
@@ -56,22 +56,22 @@ def differ(before: Sequence[SourceLimit], after: Sequence[SourceLimit]) -> bool:
 
 @define
 class RowLimits:
-    """The runs, by query, whose micro-batches a policy has limited that no longer decides about them."""
+    """The runs, by query, that a policy has limited and that no policy decides about any more."""
 
     _to_release: dict[str, str] = field(factory=dict)
 
     def lost(self) -> None:
-        """Take in that the shim has lifted all limits."""
+        """Note that the shim has lifted all limits."""
         self._to_release.clear()
 
     def forget(self, query: str, memory: QueryMemory) -> bool:
-        """Take in that nobody decides about a query any more; say whether there is a limit to lift."""
+        """Note that no policy decides about a query any more; return whether there is a limit to lift."""
         if memory.throttled:
             self._to_release[query] = memory.run
         return bool(memory.throttled)
 
     def release(self, records: Mapping[str, QueryRecord], turn: Turn) -> None:
-        """Lift the limits of queries that were let go; `records` are those of the queries that live."""
+        """Lift the limits of queries that were let go; `records` are those of the live queries."""
         for query, run in self._to_release.items():
             if query in records and records[query].run == run:
                 _order(records[query], (), turn)
@@ -79,7 +79,7 @@ class RowLimits:
 
     @staticmethod
     def failed(event: ev.ActionFailed, memory: QueryMemory) -> None:
-        """Take in that an order has failed: what Spark cannot do now, it cannot do later."""
+        """Process a failed order, which is not repeated: what Spark cannot do now, it cannot do later."""
         if event.action == memory.throttle:
             memory.throttled, memory.unlimited = (), True
 
@@ -87,7 +87,7 @@ class RowLimits:
     def limit(
         query: QueryMetrics, record: QueryRecord, memory: QueryMemory, wanted: int | None, turn: Turn
     ) -> None:
-        """Let micro-batches of a query read as much as is wanted at most, and say so where there is more."""
+        """Limit a query's micro-batches to the `wanted` rows, and report the limit if more rows wait."""
         limits = () if memory.unlimited else source_limits(wanted, query.facts.sources, memory.read)
         if differ(memory.throttled, limits):
             memory.throttled = limits
@@ -115,6 +115,6 @@ def _order(record: QueryRecord, limits: tuple[SourceLimit, ...], turn: Turn) -> 
         for place, action in enumerate(turn.actions)
         if isinstance(action, StartQuery) and action.query == query
     )
-    # What lets a query begin comes after what its first micro-batch is to go by.
+    # The limit has to be in place before the query's first micro-batch, so it goes before the start.
     turn.actions.insert(next(starts, len(turn.actions)), order)
     return action

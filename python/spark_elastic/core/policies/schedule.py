@@ -1,7 +1,7 @@
-"""The policy: states what windows of time allow, and that nothing is changed in excluded periods.
+"""The policy `schedule`: states the limits of time windows, and prevents changes in excluded periods.
 
-It names no number of slots: who stands behind it in a chain does, within these limits. Alone, a query has
-what its declared bounds and the windows allow.
+It wants no number of slots: the policies after it in a chain do, within these limits. On its own, it leaves a
+query with what its declared bounds and the windows allow.
 """
 
 from __future__ import annotations
@@ -18,31 +18,34 @@ from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, SlotLimits, allowed
 from spark_elastic.core.settings import CoreSettings
 
-# When periods are in force: each time, and the next time at which one begins or ends.
+# Occurrences of periods: which are in force at a moment, and when the next one begins or ends.
 
 
 AHEAD_DAYS = 2
-"""So many whole days after today are looked at; who finds nothing there is to look again then."""
+"""Number of whole days after today that are searched. A caller that finds nothing searches again then."""
 
 Of = TypeVar("Of", bound=Period)
 
 
 @frozen
 class Occurrences(Generic[Of]):
-    """Periods around one moment: (begin, end, period) in epoch ms, in the order of the periods."""
+    """Occurrences of periods around one moment: (begin, end, period), in the order of the periods.
+
+    They are complete up to `until`. All times are epoch ms.
+    """
 
     found: tuple[tuple[int, int, Of], ...]
     until: int
 
     @classmethod
     def around(cls, periods: Sequence[Of], zone: str, at: int) -> Occurrences[Of]:
-        """Find those that may be in force from `at` until the end of the day after tomorrow (UTC)."""
+        """Find those in force at any time from `at` until the end of the day after tomorrow (UTC)."""
         today = at // DAY_MS
         until = (today + 1 + AHEAD_DAYS) * DAY_MS
         return cls(tuple(one for period in periods for one in _of(period, zone, at, until)), until)
 
     def in_force(self, at: int) -> Iterator[Of]:
-        """Give the periods that are in force at a moment, each once, in their order."""
+        """Yield the periods that are in force at a moment, each once, in their order."""
         last = None
         for begin, end, period in self.found:
             if begin <= at < end and period is not last:
@@ -50,7 +53,7 @@ class Occurrences(Generic[Of]):
                 yield period
 
     def edges(self) -> list[int]:
-        """Give all moments at which a period begins or ends, in order."""
+        """Return all moments at which a period begins or ends, in order."""
         return sorted({edge for begin, end, _ in self.found for edge in (begin, end)})
 
 
@@ -61,17 +64,18 @@ def _of(period: Of, zone: str, at: int, until: int) -> Iterator[tuple[int, int, 
                 yield begin, begin + period.duration_ms, period
 
 
-# What windows of time allow at a moment, and from when on that is something else.
-# What a window calls for is there when it begins: the fewest slots and executors are the most of what is
-# called for at any moment from now until the lead time is over. The most slots are those of now, unless that
-# is fewer.
+# What windows allow at a moment, and until when that holds.
+# The slots and executors that a window requires are available when it begins. So the minimum of slots and
+# executors is the highest one required at any moment from now until the lead time ends. The maximum of slots
+# is that of now, unless it is below this minimum.
 
 
 @frozen(kw_only=True)
 class Limited:
-    """What windows allow: slots of a query, executors of the application at least; and who says so.
+    """The limits that windows state for queries, and the minimum of executors for the application.
 
-    None: no window says anything. `until` is when that may be something else (epoch ms).
+    `limits` is empty, and `executors` is None, if no window states any. `executors_by` names the window.
+    `until` is when the limits may change (epoch ms).
     """
 
     limits: tuple[SlotLimits, ...] = ()
@@ -81,7 +85,7 @@ class Limited:
 
 
 def limited(windows: Sequence[Window], zone: str, at: int, lead_ms: int) -> Limited:
-    """Put together what counts from `at` until the lead time is over."""
+    """Combine the limits that apply from `at` until the lead time ends."""
     found = Occurrences.around(windows, zone, at)
     edges = found.edges()
     near = evolve(found, found=tuple(one for one in found.found if one[0] <= at + lead_ms))
@@ -114,9 +118,9 @@ class _Moment:
 
 
 def _at(found: Occurrences[Window], moment: int) -> _Moment:
-    """Tell what the windows say that are in force: of each limit, the first of them that states it counts.
+    """Evaluate the windows in force at a moment: each limit comes from the first window that states it.
 
-    Where the limits of two windows contradict each other, those of the first count as well.
+    If the limits of two windows contradict each other, the first window takes precedence.
     """
     windows = list(found.in_force(moment))
     low = next((one for one in windows if one.lower is not None), None)
@@ -141,15 +145,15 @@ def _by_window(window: Window | None) -> str | None:
 
 
 LEAD_MS = 60_000
-"""How long executors are taken to need, until measured."""
+"""Assumed start-up time of executors, until it is measured."""
 
 
 @frozen
 class Schedule:
-    """Goes by the clock."""
+    """The policy that states limits by the clock."""
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return the limits of now, and of what begins before executors could be there."""
+        """Return the limits of now, and of windows that begin before new executors could be ready."""
         limits: dict[str, tuple[SlotLimits, ...]] = {}
         least: list[tuple[int, str]] = []
         times: list[int] = []
@@ -172,7 +176,7 @@ class Schedule:
 
 @frozen
 class _Plan:
-    """What is set of the schedule, for the application or for some queries."""
+    """The schedule settings of the application or of some queries."""
 
     zone: str
     windows: tuple[Window, ...]
@@ -190,7 +194,7 @@ class _Plan:
 
 
 def _plans(view: ClusterView) -> Iterator[tuple[_Plan, list[QueryMetrics]]]:
-    """Give each plan that counts for the application or a query that goes by the clock, with the queries."""
+    """Yield each non-empty plan of the application or of a query under this policy, with its queries."""
     plans: dict[_Plan, list[QueryMetrics]] = {}
     if SCHEDULE in view.settings.policy:
         plans[_Plan.of(view.settings)] = []
@@ -201,13 +205,13 @@ def _plans(view: ClusterView) -> Iterator[tuple[_Plan, list[QueryMetrics]]]:
 
 
 def _lead_ms(plan: _Plan, view: ClusterView) -> int:
-    """Tell how long before a window its executors are requested."""
+    """Return how long before a window begins its executors are requested."""
     lead = max(view.startups_ms, default=LEAD_MS) if plan.lead_ms is None else plan.lead_ms
     return min(lead, LONGEST_LEAD_MS)
 
 
 def _least(now: Limited, excluded: ExcludedPeriod | None, view: ClusterView) -> tuple[int, str]:
-    """Return the fewest executors of the application, and who says so; excluded periods keep what was."""
+    """Return the minimum of executors, and who states it; an excluded period keeps the previous one."""
     wanted = now.executors or 0
     if excluded is None or (excluded.allows_up and wanted >= view.least_executors):
         return wanted, now.executors_by
@@ -215,7 +219,7 @@ def _least(now: Limited, excluded: ExcludedPeriod | None, view: ClusterView) -> 
 
 
 def _held(query: QueryMetrics, now: Limited, excluded: ExcludedPeriod) -> tuple[SlotLimits, ...]:
-    """Return limits that leave a query what it has, or more where the period allows that."""
+    """Return limits that hold a query at its slots, or let it have more if the period allows that."""
     if query.granted is not None:
         if not excluded.allows_up:
             return (SlotLimits(lower=query.granted, upper=query.granted, by=_by_excluded(excluded)),)

@@ -1,6 +1,6 @@
-"""What a policy sees: one moment of the application, frozen.
+"""What a policy sees: a frozen view of the application at one moment.
 
-All times are epoch ms, all names that end in ``_ms`` are durations in ms. What nobody knows is None, never 0.
+All times are epoch ms, all names that end in ``_ms`` are durations in ms. What is unknown is None, never 0.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.settings import CoreSettings
 
-# How many slots the partitions of a query keep busy, and with how many slots they keep so many busy.
-# Tasks run in waves, of which the last one is not full. Where there are many, it is half full in the mean.
+# The slots that the partitions of a query keep busy, and the slots needed to keep a given number busy.
+# Tasks run in waves, and the last wave is not full. With many waves, it is half full on average.
 
 
 _FEW = 2
 _LAST = 0.5
 _MOST = 1.5
-"""No more than so many times the slots are taken to have partitions in fewer waves: other partitions help."""
+"""At most this multiple of the wanted slots is used to save a wave; beyond it, other partitions help."""
 
 
 def kept_busy(partitions: int, slots: int) -> float:
-    """Return how many of the slots so many partitions keep busy, 1 at least."""
+    """Return the number of slots that a number of partitions keeps busy, at least 1."""
     if slots < 1:
         return 1.0
     count = max(1, partitions)
@@ -37,7 +37,7 @@ def kept_busy(partitions: int, slots: int) -> float:
 
 
 def slots_that_keep_busy(partitions: int, wanted: float) -> float:
-    """Return the slots of which so many are kept busy, for more than there are partitions as many."""
+    """Return the slots needed to keep `wanted` of them busy, `wanted` if there are no more partitions."""
     if wanted >= partitions or wanted <= 1:
         return wanted
     waves = partitions / wanted
@@ -46,15 +46,15 @@ def slots_that_keep_busy(partitions: int, wanted: float) -> float:
     return min(partitions / min(_FEW, int(waves)), _MOST * wanted)
 
 
-# Limits for the slots of a query: those that policies state, within the bounds that are declared for it.
-# They limit slots, not partitions: no state is moved into them, and no start waits for them.
+# Limits on the slots of a query that policies state, within the bounds that are declared for it.
+# They limit slots, not partitions: no state is moved to meet them, and no start waits for them.
 
 
 @frozen(kw_only=True)
 class SlotLimits:
-    """From `lower` up to `upper` slots, each 1 or more, None: no limit.
+    """A range of slots, from `lower` to `upper`; each is 1 or more, None for no limit.
 
-    `by` says who wants that, such as "the window morning". Raises ValueError unless 1 <= lower <= upper.
+    `by` names who wants it, such as "the window morning". Raises ValueError unless 1 <= lower <= upper.
     """
 
     lower: int | None = field(default=None, validator=optional(ge(1)))
@@ -68,7 +68,7 @@ class SlotLimits:
 
 @frozen(kw_only=True)
 class Allowed:
-    """From `lower` to `upper` slots, and who limits them further than the declared bounds, None: nobody."""
+    """The allowed range of slots, and who narrows each end of the declared bounds, None if not narrowed."""
 
     lower: int
     upper: int
@@ -77,7 +77,7 @@ class Allowed:
 
 
 def allowed(lower: int, upper: int, limits: Iterable[SlotLimits]) -> Allowed:
-    """Put limits within the declared bounds, 1 <= lower <= upper, and each within those before it."""
+    """Fit limits into the declared bounds, 1 <= lower <= upper, and each into those before it."""
     lower_by = upper_by = None
     for limit in limits:
         if limit.lower is not None and limit.lower > lower and lower < upper:
@@ -88,7 +88,7 @@ def allowed(lower: int, upper: int, limits: Iterable[SlotLimits]) -> Allowed:
 
 
 def shown_limits(lower: int, upper: int, limits: Iterable[SlotLimits]) -> str:
-    """Say in words what limits make of the declared bounds, and who has stated them; "" if nothing."""
+    """Describe how limits narrow the declared bounds, and who has stated them; "" if they do not."""
     may = allowed(lower, upper, limits)
     by = ", ".join(dict.fromkeys(name for name in (may.lower_by, may.upper_by) if name is not None))
     if not by:
@@ -104,20 +104,20 @@ def shown_limits(lower: int, upper: int, limits: Iterable[SlotLimits]) -> str:
     return f"{range_}, by {by}"
 
 
-# Sizes of micro-batches that count as the same.
+# Sizes of micro-batches that count as equal.
 
 
 _PER_DOUBLING = 2
 
 
 def size_class(rows: float) -> int:
-    """Return the number of a size: two to each doubling, so those of one number differ by 1.41 at most."""
+    """Return the class of a size: two per doubling, so sizes in a class differ by 1.41 times at most."""
     return math.floor(math.log2(max(1.0, rows)) * _PER_DOUBLING)
 
 
 @frozen(kw_only=True)
 class ExecutorMetrics:
-    """One executor that takes tasks: its `slots`, and since when it is known."""
+    """One executor that takes tasks: its `slots`, and when it became known (`since`)."""
 
     executor: str
     slots: int
@@ -127,17 +127,17 @@ class ExecutorMetrics:
 
 @frozen(kw_only=True)
 class Sample(Batch):
-    """One committed micro-batch: when it `started`, and when it was heard of (`at`).
+    """One committed micro-batch: when it `started`, and when it was reported (`at`).
 
-    `behind` are the rows that its sources had and it did not read, None if no source says it.
-    `offsets_behind` are those of the partitions of the source furthest behind. One is not `steady` if the
-    slots or the partitions were changed while it ran: its duration belongs to neither. `total` are the
-    slots of all executors when it was committed, whoever they were for, 0 if that is not known.
+    `behind` is the number of rows that its sources had and it did not read, None if no source reports it.
+    `offsets_behind` is that of the source with the partition furthest behind. A sample is not `steady` if the
+    slots or the partitions changed while it ran: its duration belongs to neither. `total` is the number of
+    slots of all executors when it was committed, whoever they were for, 0 if unknown.
 
-    `rows_per_batch` are the rows of one micro-batch, where the sender has folded several into this one: their
-    mean. `size` numbers what counts as the same. `parallelism` is how many slots the batch has kept busy: its
-    partitions, by the waves that they took, at least 1. A source with fewer tasks than that leaves slots idle
-    only in its own stage, so it is not counted there.
+    `rows_per_batch` is the number of rows of one micro-batch, the mean if the sender has folded several into
+    this one. `size` is the class of that number. `parallelism` is the number of slots that the batch has kept
+    busy: its partitions, by the waves that they took, at least 1. A source with fewer tasks than that leaves
+    slots idle only in its own stage, so `parallelism` ignores it.
     """
 
     at: int
@@ -147,7 +147,7 @@ class Sample(Batch):
     steady: bool = True
     total: int = 0
 
-    # Derived from the fields above, once: each decision asks for them.
+    # Derived from the fields above once, since each decision asks for them.
     rows_per_batch: float = field(init=False, eq=False)
     parallelism: float = field(init=False, eq=False)
     size: int = field(init=False, eq=False)
@@ -176,9 +176,9 @@ class Applied:
 
 @frozen(kw_only=True)
 class Wanted:
-    """The slots for which the metrics alone have called, from `at` until `last`: before any window.
+    """The slots that the metrics alone called for, from `at` until `last`, before any window applies.
 
-    They were for `rows_per_ms`, None: not for a rate.
+    They were for `rows_per_ms`, None if not for a rate.
     """
 
     at: int
@@ -191,17 +191,18 @@ class Wanted:
 class QueryMetrics:
     """One query.
 
-    `requirements` are those declared for it, `limits` what policies earlier in the chain have stated; nothing
-    that a policy wants goes beyond them. `limited` are the limits in force since the last decision.
-    `settings` are those that count for it. `slots` are those that it can use now, `partitions` the count in
-    force, None while it is unknown. One that is `held` waits to be started, one that is `idle` has had
-    nothing to read for a while, one that is `moving` has a rescale ordered. `movable` says that its count can
-    be changed at all. `samples` are its last micro-batches, `earlier` a few from before that ran with other
-    slots or other loads, `applied` what it ran with, `wanted` what was wanted for it, all with the newest
-    last. `granted` are the slots that the policy has been granted, None before that, and `granted_at` since
-    when, `raised_at` when there were more of them than before the last time, None: never (epoch ms).
-    `pauses_ms` are what its last rescales took. `state_bytes` is the size of its state. One is `throttled` if
-    a policy has limited the rows of its micro-batches.
+    `requirements` are those declared for it, `limits` those that earlier policies in the chain have stated;
+    no wish exceeds them. `limited` are the limits in force since the last decision. `settings` are those that
+    apply to it. `slots` is the number of slots that it can use now. `partitions` is the count in force, None
+    while it is unknown. A query is `held` while it waits to be started, `idle` if it has had nothing to read
+    for a while, and `moving` if a rescale is ordered. `movable` says that its count can be changed at all.
+
+    `samples` are its last micro-batches, `earlier` a few older ones with other slots or loads, `applied` is
+    what it ran with, `wanted` what was wanted for it, each with the newest last. `granted` is the number of
+    slots that the policy was granted, None before that, and `granted_at` is when. `raised_at` is when that
+    number last rose, None if never (epoch ms). `pauses_ms` are the durations of its last rescales.
+    `state_bytes` is the size of its state. It is `throttled` if a policy has limited the rows of its
+    micro-batches.
     """
 
     query: str
@@ -227,7 +228,7 @@ class QueryMetrics:
     state_bytes: int = 0
     throttled: bool = False
 
-    # Derived from `requirements` and `limits`, once: each decision asks for it.
+    # Derived from `requirements` and `limits` once, since each decision asks for it.
     allowed: Allowed = field(init=False, eq=False)
 
     @allowed.default
@@ -236,12 +237,12 @@ class QueryMetrics:
 
     @property
     def lower(self) -> int:
-        """The fewest slots that it is to have: its declared lower bound, or what a policy has stated."""
+        """The minimum of slots: the declared lower bound, or a limit that a policy has stated."""
         return self.allowed.lower
 
     @property
     def upper(self) -> int:
-        """The most slots that it may have: its declared upper bound, or what a policy has stated."""
+        """The maximum of slots: the declared upper bound, or a limit that a policy has stated."""
         return self.allowed.upper
 
     @property
@@ -251,20 +252,21 @@ class QueryMetrics:
 
     @property
     def behind(self) -> int | None:
-        """The rows that its sources have and it has not read, None if that is not known."""
+        """The number of rows that its sources have and it has not read, None if unknown."""
         latest = self.latest
         return None if latest is None else latest.behind
 
 
 @frozen(kw_only=True)
 class BatchMetrics:
-    """The batch stages that have been submitted and are not over.
+    """The batch stages that have been submitted and have not ended.
 
-    `work_ms` is what is left of them, in ms of one slot, as far as it is known. `crowded_ms` is for how long
-    tasks of such stages have waited for slots, less the time in which none has since, at least 0; `row` are
-    the stages that came to their end meanwhile, and `row_ms` what they took, in ms of one slot. `active` says
-    that there is a stage, or was since the last decision. `executors` are those that were wanted for them
-    last, beside those of the queries, and `peak` the most that the metrics called for in the last seconds.
+    `work_ms` is the work left in them, in ms of one slot, as far as it is known. `crowded_ms` is how long
+    tasks of such stages have waited for slots, less the time since in which none has, at least 0. `row`
+    counts the stages that have ended meanwhile, and `row_ms` is what they took, in ms of one slot. `active`
+    says that there is a stage, or was since the last decision. `executors` is the number last wanted for
+    them, in addition to those of the queries, and `peak` the most that the metrics called for in the last
+    seconds.
     """
 
     stages: tuple[BatchStage, ...] = ()
@@ -278,12 +280,12 @@ class BatchMetrics:
 
     @property
     def left(self) -> int:
-        """The tasks that are not over."""
+        """The number of tasks that have not finished."""
         return sum(stage.left for stage in self.stages)
 
     @property
     def waiting(self) -> int:
-        """The tasks that have not begun."""
+        """The number of tasks that have not begun."""
         return sum(stage.waiting for stage in self.stages)
 
 
@@ -291,13 +293,13 @@ class BatchMetrics:
 class ClusterView:
     """The application at the time `at`.
 
-    `slots` are those of all `executors`; one that is not there yet is taken to have `usual_slots`.
-    `requested` is the number of executors that was asked for last, None if none was. `waiting` has the totals
-    that were asked for and have not come, each more than the one before, with when (epoch ms). `startups_ms`
-    are the times from the request of an executor until it was there, of the last ones that came. `settings`
-    are those of the application. `least_executors` is what policies have wanted at least since the last
-    decision. `needed` are the slots that all its queries call for now. `batch` are its batch stages, None as
-    long as there has been none.
+    `slots` is the number of slots of all `executors`; an executor that has not joined is assumed to have
+    `usual_slots`. `requested` is the number of executors last requested, None if none was. `waiting` has the
+    requested totals that have not been reached, in ascending order, each with its time (epoch ms).
+    `startups_ms` are the times from request to start of the last executors that joined. `settings` are those
+    of the application. `least_executors` is the minimum that policies have wanted since the last decision.
+    `needed` is the number of slots that all its queries call for now. `batch` are its batch stages, None
+    until there has been one.
     """
 
     at: int

@@ -1,12 +1,12 @@
-"""How loaded a query is, and how many slots it would take to bring that to a target.
+"""The load of a query, and the number of slots that would bring it to a target.
 
-Load is the part of the time that a query has for a micro-batch which the micro-batch takes. With a trigger
-interval the time is that interval. A query that overruns it reads more with each batch, so from there on the
-ratio of input rate to processing rate says whether it keeps up (1) or falls behind (above 1).
+Load is the share of the time available for a micro-batch that the micro-batch takes. With a trigger interval
+this time is the interval. A query that overruns it reads more with each batch. From there on, the ratio of
+input rate to processing rate says whether it keeps up (1) or falls behind (above 1).
 
-A query without an interval is never without a batch as long as rows come in, however few: its batches grow
-until they just keep up. What says how near it is to its limit is the part that grows with the rows, so
-the fixed part of a batch is left out there.
+A query without an interval is never without a batch as long as rows arrive, however few: its batches grow
+until they barely keep up. The part that grows with the rows shows how near the query is to its limit, so the
+fixed part of a batch is left out there.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import BASE_MS, BatchModel, waves
 
 _MOST_FIXED = 0.5
-"""The most of a batch that is taken for its fixed part, so that a guess of it never explains all."""
+"""Largest share of a batch that counts as its fixed part, so that a guess of it never explains everything."""
 
 _LEAST_ROOM = 0.25
-"""Where the fixed part of a batch leaves no room for its work: the room that is made, as a part of it.
+"""Minimum room for the work of a batch where its fixed part leaves none, as a share of the fixed part.
 
-More slots do not shorten the fixed part; beyond this they buy next to nothing.
+More slots do not shorten the fixed part; beyond this they gain next to nothing.
 """
 
 
 @frozen(kw_only=True)
 class Workload:
-    """What the load of one query depends on.
+    """The inputs for the load of one query.
 
-    `model` tells the fixed part of its batches. `needed` are the slots without which it does not run, `most`
-    those beyond which it may use no more. One that is `held` waits to be started. `reading` is how its
-    sources are read if it has no shuffle, so that their tasks are all that it has; None if it may have one.
+    `model` gives the fixed part of its batches. `needed` is the number of slots without which it does not
+    run, `most` the number beyond which it may use no more. A `held` query waits to be started. `reading` is
+    how its sources are read if it has no shuffle, so that their tasks are its only ones; None if it may have
+    a shuffle.
     """
 
     facts: QueryFacts
@@ -50,13 +51,13 @@ class Workload:
     reading: Reading | None = None
 
     def tasks(self, batch: Batch) -> int:
-        """Tell into how many tasks the work of a micro-batch was divided, at least 1."""
+        """Return the number of tasks that the work of a micro-batch was divided into, at least 1."""
         by_sources = None if self.reading is None else batch.source_tasks
         return max(1, batch.partitions if by_sources is None else by_sources)
 
     @property
     def useful(self) -> int:
-        """The slots beyond which it can use no more: `most`, or the tasks of sources that can't have more."""
+        """The most slots that it can use: `most`, or the tasks of sources that cannot have more."""
         latest = self.pace.latest
         if self.reading is None or latest is None or not self.reading.is_fixed(latest.whole):
             return self.most
@@ -64,10 +65,10 @@ class Workload:
 
 
 def load(query: Workload) -> float | None:
-    """Compute the load by the last micro-batch, 0 for an idle query; None where it is not known.
+    """Compute the load by the last micro-batch, 0 for an idle query, None where it is unknown.
 
-    It is not known of a query whose trigger has no batches that repeat, before the first one, and of a first
-    one that takes longer than the interval, since nobody knows how long its rows have been waiting.
+    It is unknown for a query whose trigger has no repeated batches, before the first batch, and after a first
+    batch that takes longer than the interval: how long its rows have been waiting is not known.
     """
     if not _repeats(query.facts):
         return None
@@ -86,9 +87,9 @@ def load(query: Workload) -> float | None:
 
 
 def busy(query: Workload) -> float | None:
-    """Compute the share of the slots' time that the query's micro-batches take, None where it is not known.
+    """Compute the share of the slots' time that the query's micro-batches take, None where it is unknown.
 
-    A batch takes as many slots as it has tasks, at most all; these are taken to be alike.
+    A batch uses one slot per task, up to all slots; tasks are assumed to be alike.
     """
     if query.pace.idle or query.held:
         return 0.0
@@ -102,10 +103,10 @@ def busy(query: Workload) -> float | None:
 
 
 def desired_slots(query: Workload, target: float) -> int | None:
-    """Count the slots with which the load would be `target` at most, within the query's bounds.
+    """Compute the slots with which the load would be at most `target`, within the query's bounds.
 
-    A query that is held, or idle, needs its lower bound. None where it is not known, as for the load. It
-    is the median over the last micro-batches, so one that is slow is no reason to scale.
+    A query that is held, or idle, needs its lower bound. The result is None where it is unknown, as for the
+    load. It is the median over the last micro-batches, so that a single slow one does not trigger scaling.
     """
     if not _repeats(query.facts):
         return None
@@ -116,7 +117,7 @@ def desired_slots(query: Workload, target: float) -> int | None:
 
 
 def together(parts: Iterable[float | None]) -> float | None:
-    """Add up what all queries have; None if there is none, or one of which it is not known."""
+    """Add up the values of all queries; None if there are no queries, or one value is unknown."""
     known = list(parts)
     if not known or None in known:
         return None
@@ -124,10 +125,10 @@ def together(parts: Iterable[float | None]) -> float | None:
 
 
 def executors_for(slots: int, usable: Iterable[int], usual: int) -> int:
-    """Count the executors that have so many slots.
+    """Return the number of executors that together have this many slots.
 
-    Each has as many as the largest of `usable`, those of the executors that are there, or `usual` where none
-    is.
+    Each counts with the slots of the largest of `usable` (the present executors), or with `usual` if there
+    are none.
     """
     return -(-slots // max(usable, default=usual))
 
@@ -141,10 +142,10 @@ def _rounds(query: Workload, batch: Batch) -> int:
 
 
 def _fixed_ms(batch: Batch, model: BatchModel, rounds: int) -> float:
-    """Tell how much of a batch does not grow with its rows, if its tasks took so many waves.
+    """Return the part of a batch that does not grow with its rows, for this many waves of tasks.
 
-    What the model takes for its base is all but the stages that read a shuffle. Those that read the sources
-    are in it, and these do grow, so no more of it than is usual counts as fixed.
+    The base of the model is everything but the stages that read a shuffle. It includes the stages that read
+    the sources, which do grow, so no more of it than usual counts as fixed.
     """
     return min(_MOST_FIXED * batch.duration_ms, min(BASE_MS, model.base_ms) + rounds * model.overhead_ms)
 
@@ -153,18 +154,18 @@ def _slots(query: Workload, batch: Batch, target: float) -> int | None:
     interval, rounds = query.facts.trigger_ms, 0 if batch.slots < 1 else _rounds(query, batch)
     if rounds == 0 or (batch.gap_ms is None and batch.duration_ms > interval):
         return None
-    # What the rows of the batch cost one slot: the last wave may leave slots empty.
+    # The cost of the batch's rows on one slot: the last wave may leave slots empty.
     cost_ms = (batch.duration_ms - _fixed_ms(batch, query.model, rounds)) * query.tasks(batch) / rounds
     if interval == 0:
         assert batch.gap_ms is not None
         return _whole(cost_ms * batch.batches / (batch.gap_ms * target))
     if batch.gap_ms is not None and batch.duration_ms > interval:
-        # It has the rows of more than one interval.
+        # The batch has the rows of more than one interval.
         cost_ms *= min(1.0, interval * batch.batches / batch.gap_ms)
     fixed_ms = _fixed_ms(batch, query.model, 1)
     return _whole(cost_ms / max(target * interval - fixed_ms, fixed_ms * _LEAST_ROOM, 1.0))
 
 
 def _whole(slots: float) -> int:
-    # What is a whole number but for rounding is one.
+    # Do not let a rounding error add a slot to a whole number.
     return max(1, math.ceil(slots - 1e-9))

@@ -1,8 +1,8 @@
-"""Executing: the query runs. Here it is decided whether and when it is rescaled.
+"""Executing: the query runs, and the state decides whether and when it is rescaled.
 
-Decide, recheck and act are three moments: a change of slots or load makes the manager wait, its end (a
-later event) asks again, and only then the state is to be moved, when few enough other queries do that. What
-can be changed in place costs nothing and waits for nothing.
+Decide, recheck and act are three moments. A change of slots or load makes the manager wait. The end of that
+wait (a later event) asks again. The state is moved only then, once few enough other queries move theirs.
+Changes in place cost nothing and wait for nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from spark_elastic.core.turn import Turn
 class Executing(QueryState):
     """A running query.
 
-    `batches` counts since it was started, `overdue_at` is when growth is carried out that is not worth it,
-    `again_at` when a count that could not be brought about may be tried again.
-    `lost_at` is when slots were last lost, None once a batch that began later is committed: until then Spark
-    is busy to make up for what was lost, and who is rescaled now waits for that twice. `queued` is the
-    rescale that the manager has agreed to, until the state may be moved. `alone_since` is since when there
-    is no slot at all, and `ends_at` when the query fails for that; None without either.
+    `batches` counts those since the start. `overdue_at` is when growth that does not pay is carried out
+    anyway. `again_at` is when a count that could not be put in force may be tried again. `lost_at` is when
+    slots were last lost, None once a batch that began later is committed: until then Spark is busy making up
+    for the loss, and a rescale would make the query wait for that twice. `queued` is the rescale that the
+    manager has agreed to, until the state may be moved. `alone_since` is the time since when there has been
+    no slot at all, and `ends_at` is when the query fails for that reason; None without either.
     """
 
     name: ClassVar[str] = EXECUTING
@@ -50,16 +50,16 @@ class Executing(QueryState):
 
     @property
     def due(self) -> int | None:
-        """The end of the manager's present phase, or the next moment that is a change by itself."""
+        """The end of the manager's present phase, or the next moment that counts as a change on its own."""
         times = (self.manager.due, self.overdue_at, self.again_at, self.ends_at)
         return min((at for at in times if at is not None), default=None)
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
-        """Return what is queued; after a loss, or a move, a micro-batch comes first."""
+        """Return the queued rescale; after a loss of slots, or a move, a micro-batch comes first."""
         return None if self.lost_at is not None or record.moves.moved else self.queued
 
     def enter(self, step: Step) -> None:
-        """Look once at what has changed while the query was being started."""
+        """Check once for changes that happened while the query was being started."""
         self.again_at = step.record.moves.failed.again_at
         self._look_for_executors(step)
         self._reconsider(step, cause=None)
@@ -77,9 +77,9 @@ class Executing(QueryState):
         self._reconsider(step, cause)
 
     def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
-        """Let slots come and go beside a query that had all that it could use, and still has.
+        """Ignore changes of the slots for a query that had all the slots it could use, and still has.
 
-        There is nothing to decide, and nothing that was said becomes wrong.
+        No decision is needed, and earlier reports stay correct.
         """
         due, share, before = self.due, record.shares.now, record.shares.known
         if (
@@ -100,7 +100,7 @@ class Executing(QueryState):
         self._reconsider(step, cause="update_requirement")
 
     def wait_as_long_as_they_say(self, event: inner.SettingsChanged, step: Step) -> None:
-        """Count the waits anew, from when they began."""
+        """Recompute the waits with the new settings, counted from when they began."""
         step.change_settings(event.settings)
         self._look_for_executors(step)
         self.manager.retime(step.new_executing_manager())
@@ -108,13 +108,13 @@ class Executing(QueryState):
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
 
     def change_in_place_again(self, event: inner.Recovered, step: Step) -> None:
-        """Change in place again what is not in force."""
+        """Repeat a change in place that is not in force."""
         choice = _Running(step, self).choice
         if choice.way == "in_place":
             self._change_in_place(choice, step)
 
     def due_reached(self, step: Step) -> None:
-        """Continue to the next phase; growth that is overdue, or may be tried again, is a change."""
+        """Continue to the next phase; growth that is overdue, or may be tried again, counts as a change."""
         if self.ends_at is not None and step.now >= self.ends_at:
             assert self.alone_since is not None
             step.fail_without_resources(step.now - self.alone_since)
@@ -131,19 +131,19 @@ class Executing(QueryState):
             self._say(step, now.choice, aloud=False)
 
     def take_it_or_stop_with_it(self, event: ev.SavepointRequested, step: Step) -> None:
-        """Take it while the query keeps running, or stop with it."""
+        """Take the savepoint while the query keeps running, or stop with it."""
         if event.stop:
             step.stop_with_savepoint(event.target, event.within, event.by)
         else:
             step.take_savepoint(event.target, event.within)
 
     def take_over_the_count(self, event: ev.QueryStarted, step: Step) -> None:
-        """Take in that it runs with another count than was known."""
+        """Record that the query runs with another count than was known."""
         step.started(event)
         self.batches = 0
 
     def _look_for_executors(self, step: Step) -> None:
-        """Note since when there is none, and how long that may last if tasks bring none."""
+        """Note since when there is no executor, and how long that may last if tasks bring none."""
         if step.share.total > 0:
             self.alone_since = None
         elif self.alone_since is None:
@@ -155,7 +155,7 @@ class Executing(QueryState):
             self.ends_at = self.alone_since + wait_ms
 
     def is_overdue(self, step: Step) -> bool:
-        """Say whether the last rescale is so long ago that any growth is to be carried out."""
+        """Return whether the last rescale is so long ago that any growth should be carried out."""
         limit_ms = step.settings.scaling_interval_max_ms
         return limit_ms is not None and step.now >= self.manager.created + limit_ms
 
@@ -180,8 +180,8 @@ class Executing(QueryState):
         step.rescale_in_place(choice)
 
     def measure_and_decide(self, event: ev.QueryProgress, step: Step) -> None:
-        """Measure, and use the end of each micro-batch."""
-        # The first batch of a run loads classes and state: it says nothing about the next ones.
+        """Record the measurements, and use the end of each micro-batch to decide."""
+        # The first batch of a run loads classes and state, so it does not predict the next ones.
         step.measured(event, warm=self.batches > 0)
         step.record.failures.poison.progressed()
         step.record.failures.batches.committed()
@@ -207,7 +207,7 @@ class Executing(QueryState):
 
     @staticmethod
     def _watch_files(event: ev.QueryProgress, step: Step) -> None:
-        """Say of which sources no more tasks can be made than there are files, where there are more slots."""
+        """Report sources whose unsplittable files are fewer than the slots: more tasks are impossible."""
         sources = zip(step.record.facts.sources, event.sources, strict=False)
         stuck = ", ".join(
             source.name for source, read in sources if read.whole and (read.tasks or 0) < step.slots
@@ -216,7 +216,7 @@ class Executing(QueryState):
             step.report("files_stay_whole", numbers={"stuck": stuck})
 
     def _watch_shuffles(self, event: ev.QueryProgress, step: Step) -> None:
-        """Let the sources of a query without a shuffle follow the slots, and leave them once it has one."""
+        """Let the sources of a query without a shuffle follow the slots; stop once it has one."""
         record = step.record
         if record.load.shuffles.committed(event.input_rows):
             choice = _Running(step, self).choice
@@ -232,21 +232,21 @@ class Executing(QueryState):
             step.read_in(None)
 
     def count_and_restart_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
-        """Count it, and start again where the manager is by then, or let the query end.
+        """Count the failure, and restart the query with the manager's phase kept, or let it end.
 
-        The run lasts, so a failed micro-batch is the model's failed checkpoint. One that was not planned is
-        none: a source is away, or a move of ours has left something behind. What fails where slots were lost
-        is their failure.
+        The run continues, so a failed micro-batch corresponds to a failed checkpoint in Flink. One that was
+        not planned does not count: a source is unavailable, or an earlier move of the state has left
+        something behind. Nor does a failure after a loss of slots, which caused it.
         """
         if is_planned(event.failure.offsets) and self.lost_at is None:
             step.record.failures.batches.failed()
         if self.queued is not None:
-            self.manager.withdraw()  # what is then chosen has to be agreed to anew
+            self.manager.withdraw()  # the next choice needs the manager's agreement again
         step.record.failures.manager = self.manager
         step.run_failed(event.failure)
 
     def take_over_the_count_in_place(self, event: ev.ActionDone, step: Step) -> None:
-        """Take in that the count was changed in place."""
+        """Record that the count was changed in place."""
         order = step.rescale_order
         if order is not None:
             step.record.partitions = order.target
@@ -255,13 +255,13 @@ class Executing(QueryState):
                 step.close_rescale("succeeded")
 
     def close_the_record(self, event: ev.ActionFailed, step: Step) -> None:
-        """Close the record of what could not be done."""
+        """Close the record of a rescale that failed."""
         order = step.rescale_order
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")
 
     def move_the_state(self, event: inner.MoveGranted, step: Step) -> None:
-        """Order the rescale, with what suits the slots of now."""
+        """Order the rescale, with the count that suits the current slots."""
         choice = _Running(step, self).choice
         if choice.way == "move":
             assert choice.partitions is not None
@@ -272,11 +272,11 @@ class Executing(QueryState):
             self._stay_queued(step, choice)
 
     def say_who_comes_first(self, event: inner.MoveQueued, step: Step) -> None:
-        """Say that others come first."""
+        """Report that others come first."""
         self._say(step, _Running(step, self).choice, aloud=True)
 
     def _rescale(self, step: Step, choice: Choice) -> None:
-        """Queue the rescale: how many there may be at once is looked at when all have heard of the event."""
+        """Queue the rescale; the limit on moves is checked once all queries have processed the event."""
         assert choice.way == "move"
         step.open_rescale("load_changed")
         if step.settings.hands_off:
@@ -290,7 +290,7 @@ class Executing(QueryState):
             self.queued = step.candidate(choice, since=step.now)
 
     def _stay_queued(self, step: Step, choice: Choice) -> None:
-        """Keep the place in the queue for what suits now, or leave it."""
+        """Keep the place in the queue with the count that suits now, or leave the queue."""
         assert self.queued is not None
         if choice.way == "move":
             self.queued = step.candidate(choice, since=self.queued.since)
@@ -305,7 +305,7 @@ class Executing(QueryState):
         return step.record.told.advised == (choice.before, choice.after, step.slots)
 
     def _say(self, step: Step, choice: Choice, *, aloud: bool) -> None:
-        """Say what holds the query; unless `aloud`, only while a rescale is meant."""
+        """Report what holds the query back; unless `aloud`, only while a rescale is intended."""
         manager = self.manager
         if manager.phase == "Idling":
             step.close_rescale("no_resources_or_parallelisms_change")
@@ -323,7 +323,7 @@ class Executing(QueryState):
             step.report_hold(choice, until=self.overdue_at)
 
     def _plan_growth(self, step: Step, choice: Choice) -> None:
-        """Say when growth is carried out that is not worth it."""
+        """Note when growth that does not pay is carried out anyway."""
         limit_ms = step.settings.scaling_interval_max_ms
         self.overdue_at = None
         held = choice.way == "nothing" and not self.is_overdue(step)
@@ -331,7 +331,7 @@ class Executing(QueryState):
             self.overdue_at = self.manager.created + limit_ms
 
     def validate(self, record: QueryRecord) -> None:
-        """Check the manager, and that nothing is ordered but in place. Raises AssertionError."""
+        """Check the manager, and that only changes in place are ordered. Raises AssertionError."""
         self.manager.validate()
         assert (self.manager.phase == "Transitioning") == (self.queued is not None)
         if self.queued is not None:
@@ -359,7 +359,7 @@ class Executing(QueryState):
 
 @define
 class _Running:
-    """Answers the manager for a running query, as it is at one event: the count is chosen at most once."""
+    """Answers the manager for a running query, as of one event: the count is chosen at most once."""
 
     step: Step
     state: Executing
@@ -378,7 +378,8 @@ class _Running:
 
     @property
     def _is_close(self) -> bool:
-        # Resources may settle before a micro-batch is committed with the count of now; what is ordered waits.
+        # Resources may settle before a micro-batch is committed with the new count; a rescale waits for that
+        # batch.
         return self.state.manager.phase in ("Stabilizing", "Stabilized")
 
     def desired(self) -> bool:

@@ -1,4 +1,4 @@
-"""What concerns one query beside the events that name it: its machine is told by these."""
+"""Inputs of one query's machine in addition to the events that name the query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SlotsChanged:
 
 @frozen
 class BoundsChanged:
-    """The query may have another parallelism; `share` are the slots that it has by that."""
+    """The bounds of the query's parallelism have changed; `share` is its share of the slots with them."""
 
     requirements: Requirements
     share: Share
@@ -32,21 +32,21 @@ class BoundsChanged:
 
 @frozen
 class SettingsChanged:
-    """The query has other settings, `settings` None: those of the application."""
+    """The query has other settings; `settings` None: those of the application."""
 
     settings: CoreSettings | None
 
 
 @frozen
 class Recovered:
-    """A snapshot shows this of a query that was known before, None: nothing."""
+    """A snapshot shows this about a query that was known before; None: the query is not in it."""
 
     info: QueryInfo | None
 
 
 @frozen
 class Superseded:
-    """A newer run of the query is there, or none any more."""
+    """A newer run of the query exists, or no run any more."""
 
 
 @frozen
@@ -56,7 +56,7 @@ class MoveGranted:
 
 @frozen
 class MoveQueued:
-    """The query cannot move its state yet: as many others do as may at once."""
+    """The query cannot move its state yet: the limit on concurrent moves is reached."""
 
 
 QueryInput = (
@@ -70,4 +70,4 @@ QueryInput = (
     | MoveGranted
     | MoveQueued
 )
-"""All that the machine of a query can be told."""
+"""All inputs of a query's machine."""

@@ -1,7 +1,7 @@
-"""One query's machine: what happens to a query goes through here to the state that it is in.
+"""One query's machine: every event about a query passes through here to the query's state.
 
-What a query does about an event whatever state it is in stands in `INTAKE`; the state's own table has the
-rest. As a rule all that is due by now is done first: then the state of then reacts.
+`INTAKE` has the reactions that do not depend on the state; the state's own table has the rest. As a rule,
+everything due by now is done first: then the state reached by that reacts.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STATES: Mapping[str, type[State]] = {
 
 @define
 class QueryMachine:
-    """One query. `handle` is the only door."""
+    """One query. `handle` is the only way in."""
 
     record: QueryRecord
 
@@ -78,7 +78,7 @@ class QueryMachine:
             requirements=requirements,
             declared=requirements,
             run_state=info.run_state,
-            # Nobody knows when the state of one that runs was moved.
+            # For a running query the time of its last move is unknown.
             moves=Moves(moved=facts.stateful and info.run_state != "held"),
             failures=Failures(
                 strategy=strategy_of(facts, own or settings), recovering=info.run_state == "failed"
@@ -92,11 +92,11 @@ class QueryMachine:
 
     @property
     def is_finished(self) -> bool:
-        """Say whether nothing more can happen to the query."""
+        """Return whether the query has ended."""
         return self.record.state.final
 
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
-        """React to what concerns this query; its place in the queue is in step afterwards."""
+        """React to an event about this query, and then update its place in the queue."""
         record = self.record
         take_in(event, Step(record, turn, STATES))
         state = record.state
@@ -105,7 +105,7 @@ class QueryMachine:
         )
 
     def keep_timer(self, turn: Turn) -> None:
-        """Bring the timer in step with what the state waits for: it is when all have heard of the event."""
+        """Set or cancel the timer to match the state's wait, once all queries have processed the event."""
         record = self.record
         due, timer = record.state.due, record.timer
         if timer is not None and timer.at != due:
@@ -115,36 +115,36 @@ class QueryMachine:
             record.timer = turn.set_timer(due, record.facts.query)
 
 
-# What the scheduler asks of all queries of an application together
+# Questions of the scheduler about all queries of an application together
 
 
 Machines = Mapping[str, QueryMachine]
 
 
 def name_of(machines: Machines, query: str) -> str | None:
-    """Return what a query is called, None if it has no name or is not known."""
+    """Return the name of a query, None if it has no name or is unknown."""
     machine = machines.get(query)
     return None if machine is None else machine.record.facts.name
 
 
 def live(machines: Machines) -> tuple[str, ...]:
-    """Return the queries that are not over."""
+    """Return the queries that have not ended."""
     return tuple(query for query, machine in machines.items() if not machine.is_finished)
 
 
 def live_requirements(machines: Machines) -> Iterator[Requirements]:
-    """Give what these may have."""
+    """Yield the requirements of the live queries."""
     return (machine.record.requirements for machine in machines.values() if not machine.is_finished)
 
 
 def restarts(machines: Machines) -> bool:
-    """Say whether one of these has settings of its own by which it is started again after a failure."""
+    """Return whether any live query has settings of its own that restart it after a failure."""
     own = (machine.record.settings for machine in machines.values() if not machine.is_finished)
     return any(settings is not None and not isinstance(settings.restart, NoRestart) for settings in own)
 
 
 def claims(machines: Machines, changed: Mapping[str, Requirements]) -> Iterator[Claim]:
-    """Give who wants slots, where some have other requirements from now on."""
+    """Yield the claims on slots; `changed` has new requirements of some queries."""
     for query, machine in machines.items():
         standing = machine.record.standing
         if standing is not None:
@@ -153,7 +153,7 @@ def claims(machines: Machines, changed: Mapping[str, Requirements]) -> Iterator[
 
 
 def oldest_finished(machines: Machines, kept: int) -> list[str]:
-    """Return the finished ones that are too many: by when they finished, the latest may be looked for."""
+    """Return all finished queries but the `kept` latest ones, which may still be looked up."""
     finished = [query for query, machine in machines.items() if machine.is_finished]
     if len(finished) <= kept:
         return []
@@ -162,7 +162,7 @@ def oldest_finished(machines: Machines, kept: int) -> list[str]:
 
 
 def validate(machines: Machines, moves: MoveQueue) -> None:
-    """Check each query, and that who moves its state is known. Raises AssertionError."""
+    """Check each query, and that the queue knows all moves. Raises AssertionError."""
     for query, machine in machines.items():
         assert machine.record.facts.query == query
         machine.record.validate()
@@ -174,40 +174,40 @@ def validate(machines: Machines, moves: MoveQueue) -> None:
     )
 
 
-# What happens to a query
+# Reactions to the events about a query
 
 
 def take_in(event: inner.QueryInput, step: Step) -> None:
-    """Do about an event what the tables say."""
+    """Handle an event as the tables say."""
     INTAKE.get(type(event), in_time)(event, step)
 
 
 def in_time(event: inner.QueryInput, step: Step) -> None:
-    """React after what is due by now."""
+    """React after everything due by now."""
     step.catch_up()
     step.react(event)
 
 
 def at_once(event: inner.QueryInput, step: Step) -> None:
-    """React before what is due: the run has ended before that, or nothing follows from the event yet."""
+    """React before anything due: the run ended before that, or the event has no consequence yet."""
     step.react(event)
 
 
 def of_this_run(event: ev.QueryProgress | ev.QueryIdle, step: Step) -> None:
-    """Leave out what comes late of a run that is over: another one is there by now."""
+    """Ignore late events of a run that has ended: another one exists by now."""
     step.catch_up()
     if event.run == step.record.run:
         step.react(event)
 
 
 def end_of_this_run(event: ev.QueryFailed | ev.QueryTerminated, step: Step) -> None:
-    """Leave out the end of another run; with this one nothing is due any more."""
+    """Ignore the end of another run; after the end of this one no wait is left."""
     if event.run == step.record.run:
         step.react(event)
 
 
 def timer(event: ev.TimerFired, step: Step) -> None:
-    """Leave out a timer that was canceled while it fired."""
+    """Ignore a timer that was canceled while it fired."""
     record = step.record
     if record.timer is not None and event.timer == record.timer.id:
         record.timer = None
@@ -215,7 +215,7 @@ def timer(event: ev.TimerFired, step: Step) -> None:
 
 
 def outcome(event: ev.ActionDone | ev.ActionFailed, step: Step) -> None:
-    """Take the order for answered before the state follows its outcome."""
+    """Mark the order as answered before the state follows its outcome."""
     step.catch_up()
     step.answered(event)
     step.react(event)
@@ -229,7 +229,7 @@ def begun(event: inner.Begun, step: Step) -> None:
 
 
 def slots(event: inner.SlotsChanged, step: Step) -> None:
-    """Let slots pass that make no difference, as most do where there are many queries."""
+    """Ignore changes of the slots that make no difference: with many queries most do not."""
     record = step.record
     if record.state.lets_pass(record, step.turn):
         record.shares.known = record.shares.now
@@ -252,10 +252,10 @@ def bounds(event: inner.BoundsChanged, step: Step) -> None:
 
 
 def recovered(event: inner.Recovered, step: Step) -> None:
-    """Follow what a snapshot shows: another run, what has happened unheard, or nothing new.
+    """Follow what a snapshot shows: another run, events that were missed, or nothing new.
 
-    What was missed is handed to the state as the event that it was. If nothing was, the state repeats
-    the orders of which nobody knows whether they have arrived.
+    A missed event is passed to the state as the event that it was. If none was missed, the state repeats the
+    orders that may not have arrived.
     """
     record, info = step.record, event.info
     if info is None or info.run != record.run:
@@ -280,7 +280,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
 
 
 def _save_again(order: PendingOrder, step: Step) -> None:
-    """Ask once more for a savepoint of which nobody knows what became: somebody may be waiting for it."""
+    """Repeat a savepoint request with an unknown outcome: a client may be waiting for it."""
     step.report("saving_again", before=step.record.partitions)
     step.react(
         ev.SavepointRequested(
@@ -295,14 +295,14 @@ def _save_again(order: PendingOrder, step: Step) -> None:
 
 
 def _may_try_again(step: Step) -> None:
-    """Let what has failed before be tried again."""
+    """Allow another attempt at what has failed before."""
     record = step.record
     record.moves.failed.may_try_again()
     record.failures.batches.changed(step.settings.max_checkpoint_failures)
 
 
 def _with_share(event: inner.QueryInput, step: Step) -> None:
-    """React with another share of the slots than the state was last told of."""
+    """React with a share of the slots that the state may not know yet."""
     step.report_share()
     step.react(event)
     step.record.shares.known = step.record.shares.now
@@ -324,4 +324,4 @@ INTAKE: Mapping[type[Any], Callable[[Any, Step], None]] = {
     inner.Recovered: recovered,
     inner.Superseded: at_once,
 }
-"""What is not here is reacted to `in_time`."""
+"""Other events are handled `in_time`."""

@@ -1,6 +1,6 @@
-"""What is known about one query: plain data, changed only by the machine and the state it is in.
+"""The known facts about one query: plain data, changed only by the machine and its current state.
 
-What others decide about it comes in by methods: its share of the slots, what is declared for it, orders.
+Decisions made elsewhere arrive through methods: its share of the slots, its declared bounds, orders.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from spark_elastic.core.turn import Footing, Timer, Turn
 OrderKind = Literal["start", "rescale", "end", "savepoint"]
 
 MOST_ORDERS = 8
-"""Orders of one query whose outcome is waited for."""
+"""Maximum number of orders of one query with an outstanding outcome."""
 
 EXCEPTIONS_KEPT = 16
-"""Failures of one query that can still be looked at."""
+"""Number of failures kept per query."""
 
 SAVEPOINTS_KEPT = 16
-"""Savepoints of one query that can still be looked at."""
+"""Number of savepoints kept per query."""
 
 
 @frozen(kw_only=True)
 class PendingOrder:
-    """An action whose outcome has not come back yet; `target` is the count it is to bring.
+    """An action with an outstanding outcome; `target` is the count that it should bring.
 
-    One that is `replaced` by a newer order may be carried out or not: the newer one's outcome counts. A
-    savepoint is to stand in `folder`, which may not lead out of `within`, and is ordered again if it may be
-    lost; one with which the query ends is the state's to repeat, and has none.
+    One that is `replaced` by a newer order may or may not be carried out: the newer one's outcome counts. A
+    savepoint goes into `folder`, which may not lead out of `within`, and is ordered again if it may be lost.
+    For a savepoint with which the query ends `folder` is None: its state repeats that order.
     """
 
     action: str
@@ -60,7 +60,7 @@ class PendingOrder:
 
 @frozen(kw_only=True)
 class RunFailure:
-    """A failure of a run, when it was heard of (epoch ms), and what was decided."""
+    """A failure of a run, when it was reported (epoch ms), and the reason of the decision about it."""
 
     at: int
     failure: Failure
@@ -69,7 +69,7 @@ class RunFailure:
 
 @frozen(kw_only=True)
 class Savepoint:
-    """A savepoint, completed at `at` (epoch ms): a folder with all that was committed up to `batch`."""
+    """A savepoint, completed at `at` (epoch ms): a folder with everything committed up to `batch`."""
 
     at: int
     path: str
@@ -78,21 +78,21 @@ class Savepoint:
 
 
 Reaction = Callable[[Any, Any, Any], None] | str
-"""What a state does, as a function of the state, the event and the step; or why it leaves the event out."""
+"""A state's reaction, as a function of state, event and step; or the reason why it ignores the event."""
 
 Reactions = Mapping[type[Any], Reaction]
 
 
 @define(kw_only=True)
 class State(ABC):
-    """What a query is doing, as plain data; `entered` is since when (epoch ms).
+    """The current activity of a query, as plain data; `entered` is when it began (epoch ms).
 
-    The table of `reactions` names each event that a state can meet, with what it does about it or why it
-    leaves it out; anything else is reported as making no sense. A state sets no timers: it says until when it
-    waits (`due`), and the machine keeps one timer in step with that, which dies with the state.
+    The table of `reactions` names each event that a state can meet, with its reaction or the reason for
+    ignoring it; any other event is reported as unexpected. A state sets no timers: it names the end of its
+    wait (`due`), and the machine keeps one timer in step with that, which ends with the state.
 
-    `final` says that nothing more can happen, `starting` that a start is ordered, `ending` that the end is;
-    `looks_at_failures_later` that a failure of the run waits for something else.
+    `final` says that nothing more can happen, `starting` that a start is ordered, `ending` that the end is
+    ordered, and `looks_at_failures_later` that a failure of the run waits for something else.
     """
 
     name: ClassVar[str]
@@ -107,7 +107,7 @@ class State(ABC):
 
     @property
     def due(self) -> int | None:
-        """The time at which `due_reached` is to be called, None if there is none."""
+        """The time at which `due_reached` should be called, None if there is none."""
         return None
 
     @property
@@ -121,14 +121,14 @@ class State(ABC):
 
     @abstractmethod
     def enter(self, step: Any) -> None:
-        """Begin."""
+        """Perform the actions on entry."""
 
     def due_reached(self, step: Any) -> None:
         """React to the time that `due` has named."""
         raise AssertionError(f"{self.name} is never due")
 
     def lets_pass(self, record: QueryRecord, turn: Turn) -> bool:
-        """Let other slots pass that make no difference to the query; return whether it has."""
+        """Accept a change of slots that makes no difference to the query; return whether it did."""
         return False
 
     def validate(self, record: QueryRecord) -> None:
@@ -136,19 +136,19 @@ class State(ABC):
         assert self.entered >= 0
 
     def handles(self, event: Event) -> bool:
-        """Say whether the state does something about such an event."""
+        """Return whether the state reacts to such an event."""
         return callable(self.reactions.get(type(event)))
 
     def leaves_out(self, event: Event) -> bool:
-        """Say whether the state leaves such an event out on purpose."""
+        """Return whether the state ignores such an event on purpose."""
         return isinstance(self.reactions.get(type(event)), str)
 
 
 @define(kw_only=True)
 class Shares:
-    """The slots that a query can use `now`, and those that its state was last told of (`known`).
+    """The slots that a query can use `now`, and those that its state was last notified of (`known`).
 
-    `lacks_since` is since when it wants more than it has (epoch ms), None: it has all.
+    `lacks_since` is since when it wants more than it has (epoch ms), None if it has all that it wants.
     """
 
     now: Share = field(factory=Share)
@@ -156,7 +156,7 @@ class Shares:
     lacks_since: int | None = None
 
     def give(self, share: Share, at: int) -> None:
-        """Let the query have another share of the slots from `at` (epoch ms) on."""
+        """Give the query another share of the slots from `at` (epoch ms) on."""
         self.now = share
         if share.content:
             self.lacks_since = None
@@ -166,24 +166,24 @@ class Shares:
 
 @define(kw_only=True)
 class Checkpoint:
-    """What the checkpoint of a query has by now; `becomes_rescalable` says that its start changes that."""
+    """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that."""
 
     provider: Provider
     format: int
     becomes_rescalable: bool = False
 
     def note_rescalable(self) -> None:
-        """Note that it was begun as one that can be re-partitioned."""
+        """Note that the checkpoint was started in a form that can be re-partitioned."""
         self.provider = "rocksdb"
         self.format = REPARTITIONED_FORMAT
 
 
 @define(kw_only=True)
 class Failures:
-    """How a query has failed: `exceptions` has the newest first, `restarted` counts the starts after one.
+    """The failures of a query: `exceptions` has the newest first, `restarted` counts the restarts.
 
-    `recovering` is True from a failure until the query runs again; `manager` is how far the wait for a
-    rescale had come when it failed, None if it continues elsewhere.
+    `recovering` is True from a failure until the query runs again. `manager` keeps the progress of the wait
+    for a rescale from before the failure, None if it continues elsewhere.
     """
 
     strategy: RestartStrategy
@@ -197,10 +197,11 @@ class Failures:
 
 @define(kw_only=True)
 class Moves:
-    """The moves of a query's state: how many there were, and when the last ones `ended` (epoch ms).
+    """The moves of a query's state: their `count`, and when the last ones `ended` (epoch ms).
 
-    `moved` is True from a move until a micro-batch with the new count is committed: only after that the state
-    is moved again. `failed` is a count that could not be brought about, `cost_ms` what the last rescale took.
+    `moved` is True from a move until a micro-batch with the new count is committed: the state is not moved
+    again before. `failed` is a count that could not be put in force, `cost_ms` the duration of the last
+    rescale.
     """
 
     moved: bool = False
@@ -212,10 +213,10 @@ class Moves:
 
 @define(kw_only=True)
 class Load:
-    """What micro-batches took: each count's in `measurements`, the last ones' in `pace`.
+    """The measurements of micro-batches: by count in `measurements`, the last ones in `pace`.
 
-    `shuffles` tells whether they have one; if not, `reads` is in how many tasks the sources are to be read,
-    None before they follow the slots.
+    `shuffles` tracks whether they have a shuffle. If not, `reads` is the number of tasks that should read the
+    sources, None before they follow the slots.
     """
 
     measurements: Measurements = field(factory=Measurements)
@@ -227,10 +228,10 @@ class Load:
 
 @define(kw_only=True)
 class Orders:
-    """The orders whose outcome is waited for, by action.
+    """The orders with an outstanding outcome, by action.
 
-    `aside` has those that concern nothing but how sources are read, with the reason that is told where one
-    fails, `keeping` the same for those that keep a text beside the checkpoint.
+    `aside` has those that only concern how sources are read, with the reason that is reported if one fails.
+    `keeping` has the same for orders that keep a text beside the checkpoint.
     """
 
     pending: dict[str, PendingOrder] = field(factory=dict)
@@ -246,7 +247,7 @@ class Orders:
         _note(self.keeping, action, reason)
 
     def validate(self) -> None:
-        """Check that they are few, and that one rescale at most counts. Raises AssertionError."""
+        """Check that they are few, and that at most one rescale counts. Raises AssertionError."""
         assert max(len(self.pending), len(self.aside), len(self.keeping)) <= MOST_ORDERS
         assert all(order.action == key for key, order in self.pending.items())
         rescales = [order for order in self.pending.values() if order.kind == "rescale"]
@@ -255,7 +256,7 @@ class Orders:
 
 @define(kw_only=True)
 class Told:
-    """What was last told of a query: its `decision`, what is told only `once`, what `hold` keeps it.
+    """The last reports about a query: its `decision`, reasons reported only `once`, and its current `hold`.
 
     `advised` is the last change (before, after, slots) that was only advised.
     """
@@ -268,14 +269,13 @@ class Told:
 
 @define(kw_only=True)
 class QueryRecord:
-    """One query: the `state` it is in, the `requirements` it may have, the `timer` for what it waits for.
+    """One query: its current `state`, the `requirements` in force, and the `timer` for its wait.
 
     `declared` are the requirements that were declared for it; a policy may have narrowed those in force.
-    `settings` are its own, None: it has those of the application.
-    `run_state` says whether it runs, or where it waits for an answer: held at its start, or failed.
-    `partitions` is the count in force, None while unknown; `target` is a count that was ordered and is
-    not in force yet. `savepoints` has the newest first, `stayed_ms` how long it was in each state that it has
-    left. All times are epoch ms.
+    `settings` are its own, None if it has those of the application. `run_state` says whether it runs, or
+    where it waits for an answer: held at its start, or failed. `partitions` is the count in force, None while
+    unknown; `target` is an ordered count that is not in force yet. `savepoints` has the newest first,
+    `stayed_ms` the time spent in each state that it has left. All times are epoch ms.
     """
 
     facts: QueryFacts
@@ -301,7 +301,7 @@ class QueryRecord:
 
     @property
     def standing(self) -> Standing | None:
-        """What the query is to those who want slots as well, None: it wants none any more."""
+        """The standing of the query among those that want slots, None if it wants none any more."""
         state, run_state = self.state, self.run_state
         if state.final:
             return None
@@ -313,20 +313,20 @@ class QueryRecord:
 
     @property
     def footing(self) -> Footing:
-        """How the query stands among others."""
+        """The standing of the query among others, with its requirements and settings."""
         return Footing(self.standing, self.requirements, self.settings, self.state.final)
 
     @property
     def has_other_slots(self) -> bool:
-        """Whether a query that is not over has other slots than its state was told of."""
+        """Whether a live query has other slots than its state was last notified of."""
         return self.shares.now != self.shares.known and not self.state.final
 
     def declare(self, requirements: Requirements) -> None:
-        """Let other requirements be declared for it; those in force follow with `BoundsChanged`."""
+        """Set the declared requirements; those in force follow with `BoundsChanged`."""
         self.declared = requirements
 
     def reading(self, settings: CoreSettings) -> Reading | None:
-        """Tell how its sources are read by these settings, None if its micro-batches may have a shuffle."""
+        """Return how its sources are read by these settings, None if its micro-batches may have a shuffle."""
         if not self.load.shuffles.has_none:
             return None
         return Reading(self.facts.sources, settings.divide_ordered, self.load.reads)
@@ -347,7 +347,7 @@ class QueryRecord:
 
 
 def _note(orders: dict[str, str], action: str, reason: str) -> None:
-    """Note an order with what is told where it fails; outcomes can get lost, so the last ones do."""
+    """Note an order with the reason to report if it fails. Only the last ones stay: outcomes can get lost."""
     orders[action] = reason
     if len(orders) > MOST_ORDERS:
         del orders[next(iter(orders))]
@@ -362,7 +362,7 @@ _FAILED = {"bounds": "bounds_not_kept", "batches": "batches_not_kept", "store": 
 def keep_text(
     record: QueryRecord, name: Literal["bounds", "batches", "store"], text: str | None, turn: Turn
 ) -> str:
-    """Order that a text outlives the driver, None: that none does; return the id of the order."""
+    """Order that a text outlives the driver, None that none does; return the id of the order."""
     action = turn.next_action()
     record.orders.note_keeping(action, _FAILED[name])
     turn.emit(KeepText(id=action, cause=turn.cause, query=record.facts.query, name=name, text=text))

@@ -1,8 +1,8 @@
-"""Restarting: what runs is to become something else, at the next boundary or after a while.
+"""Restarting: a change of the running query at the next boundary, or a restart after a backoff.
 
-For a rescale the state of the query is moved at its next micro-batch boundary, in the same run. After a
-failure the query stands at the boundary before the failed batch, and continues when the backoff of its
-restart strategy is over.
+For a rescale, the state of the query is moved at its next micro-batch boundary, in the same run. After a
+failure, the query waits at the boundary before the failed batch, and continues when the backoff of its
+restart strategy has ended.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from spark_elastic.core.transitions import RESTARTING
 
 @define(kw_only=True)
 class Restarting(Moving):
-    """A query that is about to continue in another way.
+    """A query that is about to continue with another count, or after a failure.
 
-    `target` is the count of the rescale that is ordered, None after a failure; then `backoff_end` is when
-    the query may continue (epoch ms). `overdue` says that any growth is to be carried out.
+    `target` is the count of the ordered rescale, None after a failure; then `backoff_end` is when the query
+    may continue (epoch ms). `overdue` says that any growth should be carried out.
     """
 
     name: ClassVar[str] = RESTARTING
@@ -35,18 +35,18 @@ class Restarting(Moving):
 
     @property
     def due(self) -> int | None:
-        """The end of the backoff, or of the time in which others wait for the rescale."""
+        """The end of the backoff, or of the time for which others wait for the rescale."""
         return self.moving_until if self.backoff_end is None else self.backoff_end
 
     def enter(self, step: Step) -> None:
-        """Order the rescale, or say until when a failed query waits."""
+        """Order the rescale, or report until when a failed query waits."""
         if self.target is not None:
             step.rescale(self.target)
         else:
             self._back_off(step)
 
     def choose_again(self, event: inner.SlotsChanged, step: Step) -> None:
-        """Order what suits the slots of now: the boundary may be far. After a failure leave them out."""
+        """Order the count that suits the current slots: the boundary may be far. Ignored after a failure."""
         self._choose_again(step)
 
     def _choose_again(self, step: Step) -> None:
@@ -54,7 +54,7 @@ class Restarting(Moving):
             return
         choice = step.choose_again(overdue=self.overdue)
         present = step.record.partitions
-        # What is moved by an order that was replaced stays as it is until a micro-batch has run with it.
+        # State that a replaced order has moved stays as it is until a micro-batch has run with it.
         moves = choice.way == "move" and not step.record.moves.moved
         wanted = choice.partitions if moves else present
         if wanted is not None and wanted != self.target:
@@ -64,19 +64,19 @@ class Restarting(Moving):
             step.rescale(wanted)
 
     def choose_within_bounds(self, event: inner.BoundsChanged, step: Step) -> None:
-        """Look again, in the history under the new bounds."""
+        """Choose again, with a record in the history under the new bounds."""
         step.open_rescale_for_bounds()
         self._choose_again(step)
 
     def order_again(self, event: inner.Recovered, step: Step) -> None:
-        """Order the rescale again unless it is through, or say again until when the query waits."""
+        """Order the rescale again unless it has completed, or report again until when the query waits."""
         if self.target is None:
             step.record.told.hold = None
             self._back_off(step)
         elif step.record.moves.moved and step.record.partitions == self.target and not step.may_move_on:
             self._through(step)
         elif step.record.moves.moved:
-            # An order that was replaced has been carried out, and another one may be on its way yet.
+            # A replaced order has been carried out, and another one may still be on its way.
             self.target = present = step.record.partitions
             assert present is not None
             step.report("rescale_called_off", before=present)
@@ -86,21 +86,21 @@ class Restarting(Moving):
             step.rescale(self.target)
 
     def take_the_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
-        """Take it; what is to end is canceled."""
+        """Take the savepoint; refuse one with which the query should stop."""
         if event.stop:
             self.refuse_the_savepoint(event, step)
         else:
             step.take_savepoint(event.target, event.within)
 
     def due_reached(self, step: Step) -> None:
-        """Start again, as soon as there are resources; or let others move their state."""
+        """Start again as soon as there are resources, or let others move their state."""
         if self.target is None:
             step.wait_for_resources()
         else:
             Moving.due_reached(self, step)
 
     def call_it_off(self, event: ev.QueryStarted, step: Step) -> None:
-        """Follow a start that was not ours: whatever was meant is off."""
+        """Follow a start that the policy did not order: the pending rescale or restart is off."""
         step.started(event)
         step.close_rescale("exception_occurred")
         step.execute()
@@ -110,7 +110,7 @@ class Restarting(Moving):
         step.hold("backing_off", until=self.backoff_end, numbers={"backoff_ms": self.backoff_end - step.now})
 
     def measure(self, event: ev.QueryProgress, step: Step) -> None:
-        """Take in a batch that ran before the boundary, or with what was moved there."""
+        """Record a batch that ran before the boundary, or with the state moved there."""
         if self.target is not None:
             step.record.history.ran_until(step.now)
             if event.partitions > 0:  # where events are merged, this can come before the outcome
@@ -118,7 +118,7 @@ class Restarting(Moving):
         step.measured(event, warm=True)
 
     def execute_when_moved(self, event: ev.ActionDone, step: Step) -> None:
-        """Take in that the state was moved."""
+        """Record that the state was moved."""
         order = step.rescale_order
         if order is not None and order.target is not None:
             step.rescaled(order.target, took_ms=event.took_ms)
@@ -132,9 +132,9 @@ class Restarting(Moving):
         step.execute()
 
     def back_off_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
-        """Give the rescale up, and start again or let the query end."""
+        """Give the rescale up, and restart the query or let it end."""
         if self.target is None:
-            return  # told twice, by a snapshot and by an event of its own
+            return  # reported twice, by a snapshot and by an event of its own
         # It failed before the boundary: the rescale is off.
         judgement = step.judge(event.failure)
         if judgement.backoff_ms is None:
@@ -146,14 +146,14 @@ class Restarting(Moving):
             self._back_off(step)
 
     def execute_as_before(self, event: ev.ActionFailed, step: Step) -> None:
-        """Continue with what the query had."""
+        """Continue with the previous count."""
         order = step.rescale_order
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")
             step.execute()
 
     def validate(self, record: QueryRecord) -> None:
-        """Check that it waits for one thing. Raises AssertionError."""
+        """Check that it waits for exactly one thing. Raises AssertionError."""
         assert (self.target is None) != (self.backoff_end is None)
         assert record.run_state == ("failed" if self.target is None else "running")
         assert record.target == self.target

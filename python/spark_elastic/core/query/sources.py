@@ -1,4 +1,4 @@
-"""Keeps the sources of a query within their bounds: orders it, and says what cannot be had."""
+"""Keeps the sources of a query within their bounds: orders it, and reports what is impossible."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def bound_sources(
     *,
     found: bool = False,
 ) -> None:
-    """Put the bounds of the sources in force where they have changed; `before` None: there were none.
+    """Put changed bounds of the sources in force; `before` is None if there were none.
 
-    A query that was `found` in a snapshot may have those that a policy process before this one has ordered.
+    A query that was `found` in a snapshot may have bounds that an earlier policy process ordered.
     """
     facts = record.facts
     old = dict(enumerate(before.sources)) if before else {}
@@ -61,16 +61,16 @@ def bound_sources(
 
 
 def repeat_bounds(record: QueryRecord, turn: Turn, settings: CoreSettings) -> None:
-    """Order the bounds again where nobody knows which are in force; nothing is said twice.
+    """Repeat the order where the bounds in force are unknown, without reporting them again.
 
-    Open ones, too: they lift what was ordered before.
+    This includes open bounds: they lift what was ordered before.
     """
     if record.requirements.sources or record.load.reads is not None:
         order_bounds(record, record.requirements, turn, settings)
 
 
 def order_bounds(record: QueryRecord, now: Requirements, turn: Turn, settings: CoreSettings) -> None:
-    """Order how each source is read: within its bounds, and where it follows the slots in as many tasks."""
+    """Order how sources are read: within their bounds, with one task per slot where they follow the slots."""
     if settings.hands_off:
         return
     facts = record.facts

@@ -1,4 +1,4 @@
-"""What all states have in common, and the small ones: in most of them the query is about to be elsewhere."""
+"""The base of all states, and the small ones: most of those are only passed through."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from spark_elastic.core.transitions import (
 
 @define(kw_only=True)
 class QueryState(State):
-    """A state with what all of them do alike about an event."""
+    """A state with the reactions that all states share."""
 
     def cancel(self, event: ev.CancelRequested, step: Step) -> None:
-        """End the query for whoever wants that."""
+        """End the query as requested."""
         step.cancel(event.by)
 
     def restart_or_fail(self, event: ev.QueryFailed, step: Step) -> None:
-        """Start the query again, or let it end."""
+        """Restart the query, or let it end."""
         step.run_failed(event.failure)
 
     def finish(self, event: ev.QueryTerminated, step: Step) -> None:
-        """Take the end for what it is."""
+        """Record the end as reported."""
         if event.error is None:
             step.end("finished", "job_finished")
         else:
@@ -45,66 +45,66 @@ class QueryState(State):
             step.end("query_failed", "job_failed", {"error": error})
 
     def finish_with_its_run(self, event: inner.Superseded, step: Step) -> None:
-        """End with the run that the query had."""
+        """End together with the query's run."""
         step.end("superseded", "job_finished")
 
     def note_the_rest(self, event: ev.QueryIdle, step: Step) -> None:
-        """Take in that there is nothing to read; it changes what is shown of the load."""
+        """Note that there is nothing to read; it changes the load that is shown."""
         step.resting()
 
     def measure_the_stage(self, event: StageCompleted, step: Step) -> None:
-        """Note what it took: nothing follows from it before its micro-batch is through."""
+        """Record the stage's work; it has no effect before its micro-batch has completed."""
         step.record.load.shuffles.stage_read_shuffle()
         step.record.load.measurements.add_stage(event)
 
     def note_their_begin(self, event: ExecutorsUsed, step: Step) -> None:
-        """Note for the history of rescales when they began."""
+        """Note for the history of rescales when the executors began."""
         step.record.history.used(event.executors)
 
     def go_by_the_settings(self, event: inner.SettingsChanged, step: Step) -> None:
-        """Go by other settings from now on."""
+        """Apply the new settings."""
         step.change_settings(event.settings)
 
     def note_the_savepoint(self, event: ev.SavepointTaken, step: Step) -> None:
-        """Note it, whoever has waited for it; the next one may be asked for."""
+        """Note the savepoint, whoever has waited for it; the next one may be requested."""
         step.saved(event)
         step.record.orders.pending.pop(event.action, None)
 
     def refuse_the_savepoint(self, event: ev.SavepointRequested, step: Step) -> None:
-        """Say that there is nothing to copy."""
+        """Report that there is nothing to copy."""
         step.report("savepoint_refused", numbers={"state": self.name})
 
-    # What all states do alike; each one's table begins with this.
+    # The reactions that all states share; the table of each one begins with these.
     reactions: ClassVar[Reactions] = {
         ev.CancelRequested: cancel,
         ev.SavepointRequested: refuse_the_savepoint,
         ev.SavepointTaken: note_the_savepoint,
         ev.QueryIdle: note_the_rest,
-        ev.QuerySubmitted: "it was answered, or the query would not run",
+        ev.QuerySubmitted: "already answered, or the query would not run",
         ev.QueryFailed: restart_or_fail,
         ev.QueryTerminated: finish,
         StageCompleted: measure_the_stage,
         ExecutorsUsed: note_their_begin,
         inner.SettingsChanged: go_by_the_settings,
         inner.Superseded: finish_with_its_run,
-        inner.SlotsChanged: "the slots are looked at when the query runs",
-        inner.BoundsChanged: "the bounds are looked at when the query runs",
-        inner.MoveGranted: "only a query that runs waits to move its state",
-        inner.MoveQueued: "only a query that runs waits to move its state",
-        ev.TimerFired: "what is due is done before any event",
+        inner.SlotsChanged: "slots are evaluated when the query runs",
+        inner.BoundsChanged: "bounds are evaluated when the query runs",
+        inner.MoveGranted: "only a running query waits to move its state",
+        inner.MoveQueued: "only a running query waits to move its state",
+        ev.TimerFired: "due work is done before any event",
     }
 
 
 @define(kw_only=True)
 class Created(QueryState):
-    """A query that was submitted, or that a snapshot has shown, with the failure of its last run if any."""
+    """A query that was submitted, or found in a snapshot, with the failure of its last run if any."""
 
     name: ClassVar[str] = CREATED
 
     failure: ev.Failure | None = None
 
     def enter(self, step: Step) -> None:
-        """Go where the query is: one that runs is adopted as it is, any other one waits for its start."""
+        """Adopt a running query as it is, handle the failure of a failed one, else wait for the start."""
         if step.record.run_state == "running":
             step.report("adopted", before=step.record.partitions)
             step.execute()
@@ -126,7 +126,7 @@ _ABOUT_TO_END = "the query is about to end"
 
 @define(kw_only=True)
 class Ending(QueryState):
-    """A query that is to end."""
+    """A query that will end."""
 
     ending: ClassVar[bool] = True
 
@@ -139,8 +139,8 @@ class Ending(QueryState):
         ev.QuerySubmitted: _ABOUT_TO_END,
         ev.QueryFailed: _ABOUT_TO_END,
         ev.QueryProgress: _ABOUT_TO_END,
-        ev.ActionDone: "the query is over when it says so",
-        ev.ActionFailed: "what cannot be ended now says what becomes of it",
+        ev.ActionDone: "the query's own event ends it",
+        ev.ActionFailed: "an order that cannot be withdrawn reports its outcome",
         inner.Recovered: order_the_end_again,
         inner.SlotsChanged: _ABOUT_TO_END,
         inner.BoundsChanged: _ABOUT_TO_END,
@@ -149,7 +149,7 @@ class Ending(QueryState):
 
 @define(kw_only=True)
 class Canceling(Ending):
-    """A query that is stopping for good."""
+    """A query that is stopping permanently."""
 
     name: ClassVar[str] = CANCELING
 
@@ -158,20 +158,20 @@ class Canceling(Ending):
         step.stop_for_good()
 
     def finish_as_canceled(self, event: ev.QueryTerminated, step: Step) -> None:
-        """Take the end for what was asked for, however it came about."""
+        """Treat the end as the one that was requested, however it came about."""
         step.end("canceled", "job_canceled")
 
     reactions: ClassVar[Reactions] = {
         **Ending.reactions,
-        ev.QueryStarted: "it is stopped all the same",
-        ev.CancelRequested: "it was asked for already",
+        ev.QueryStarted: "it is stopped anyway",
+        ev.CancelRequested: "already requested",
         ev.QueryTerminated: finish_as_canceled,
     }
 
 
 @define(kw_only=True)
 class Failing(Ending):
-    """A query that is ending: `message` says why where its run has no exception of its own."""
+    """A query that is ending; `message` gives the reason where its run has no exception of its own."""
 
     name: ClassVar[str] = FAILING
 
@@ -182,7 +182,7 @@ class Failing(Ending):
         step.end_failed(self.message)
 
     def cancel_the_run(self, event: ev.QueryStarted, step: Step) -> None:
-        """End it all the same: the shim had no answer in time and let it run as plain Spark."""
+        """End the query anyway: the shim had no answer in time and let it run as plain Spark."""
         step.started(event)
         step.cancel("spark-elastic")
 
@@ -194,16 +194,16 @@ _LATE = "it was under way when the query ended"
 
 @define(kw_only=True)
 class Finished(QueryState):
-    """A query that is kept to be looked at."""
+    """A finished query that is kept for inspection."""
 
     name: ClassVar[str] = FINISHED
     final: ClassVar[bool] = True
 
     def enter(self, step: Step) -> None:
-        """Rest."""
+        """Do nothing."""
 
     def validate(self, record: QueryRecord) -> None:
-        """Check that nothing is waited for. Raises AssertionError."""
+        """Check that nothing is outstanding. Raises AssertionError."""
         assert not record.orders.pending
         assert record.history.open_record is None
 
@@ -212,8 +212,8 @@ class Finished(QueryState):
         ev.QueryStarted: _LATE,
         ev.QueryProgress: _LATE,
         ev.QueryFailed: _LATE,
-        ev.CancelRequested: "it is over already",
-        ev.QueryTerminated: "it says what is known",
+        ev.CancelRequested: "already ended",
+        ev.QueryTerminated: "already known",
         ev.ActionDone: _LATE,
         ev.ActionFailed: _LATE,
     }
@@ -221,9 +221,9 @@ class Finished(QueryState):
 
 @define(kw_only=True)
 class Moving(QueryState):
-    """A query whose state may be moved: it counts as one of those at once until `moving_until`.
+    """A query whose state may be in the process of moving: it counts against the limit until `moving_until`.
 
-    That is an epoch time in ms, None if nothing is moved, or if it no longer counts.
+    That is an epoch time in ms, None if nothing is moved, or if the move no longer counts.
     """
 
     moving_until: int | None = None
@@ -234,7 +234,7 @@ class Moving(QueryState):
         return self.moving_until
 
     def due_reached(self, step: Step) -> None:
-        """Let others begin: the outcome may be as far as the end of a micro-batch."""
+        """Let others begin: the outcome may take until the end of a micro-batch."""
         self.moving_until = None
         record = step.record
         if record.target != record.partitions:  # else it was called off
@@ -244,7 +244,7 @@ class Moving(QueryState):
 
 @define(kw_only=True)
 class CreatingExecutionGraph(Moving):
-    """A query whose start is ordered; `waited_ms` is how long it has waited if it may not wait any longer."""
+    """A query with an ordered start; `waited_ms` is its wait if that has used up the allowed time."""
 
     name: ClassVar[str] = CREATING_EXECUTION_GRAPH
     starting: ClassVar[bool] = True
@@ -252,7 +252,7 @@ class CreatingExecutionGraph(Moving):
     waited_ms: int = 0
 
     def enter(self, step: Step) -> None:
-        """Choose with the slots of now and order the start; below its lower bounds the query fails."""
+        """Choose with the current slots and order the start; below its lower bounds the query fails."""
         if step.may_start:
             choice = step.choose_start()
             step.report_choice(choice)
@@ -262,7 +262,7 @@ class CreatingExecutionGraph(Moving):
             step.fail_without_resources(self.waited_ms)
 
     def open_the_next_record(self, event: inner.BoundsChanged, step: Step) -> None:
-        """Continue, in the history under the new bounds; they are looked at as soon as the query runs."""
+        """Continue, with a record under the new bounds, which are considered as soon as the query runs."""
         step.open_rescale_for_bounds()
 
     def order_the_start_again(self, event: inner.Recovered, step: Step) -> None:
@@ -273,7 +273,7 @@ class CreatingExecutionGraph(Moving):
             step.wait_for_resources()
 
     def execute(self, event: ev.QueryStarted, step: Step) -> None:
-        """Take in that it runs, with the count that was ordered or another one."""
+        """Record that the query runs, with the ordered count or another one."""
         target = step.record.target
         step.started(event)
         if target is not None and event.partitions != target:
@@ -283,17 +283,17 @@ class CreatingExecutionGraph(Moving):
         step.execute()
 
     def wait_on(self, event: ev.ActionFailed, step: Step) -> None:
-        """Wait on: the shim continues with the old count, and says so by an event of its own."""
+        """Keep waiting: the shim continues with the old count, and reports it by an event of its own."""
         if step.order is not None and step.order.kind == "start":
             step.close_rescale("exception_occurred")
             self.moving_until = None
 
     reactions: ClassVar[Reactions] = {
         **QueryState.reactions,
-        ev.QuerySubmitted: "the answer is on its way",
+        ev.QuerySubmitted: "the answer was sent",
         ev.QueryStarted: execute,
         ev.QueryProgress: "it is about a batch before the failure",
-        ev.ActionDone: "the query is started when it says so",
+        ev.ActionDone: "the query's own event starts it",
         ev.ActionFailed: wait_on,
         inner.Recovered: order_the_start_again,
         inner.BoundsChanged: open_the_next_record,

@@ -1,7 +1,7 @@
-"""One event's way through one query: the world as its states see it, and the ways from state to state.
+"""The path of one event through one query: the world as its states see it, and the transitions.
 
-Guards around every transition: only along the table, never two in one reaction, and a state is entered
-only after the reaction that led to it is over.
+Guards around every transition: only along the table, never two in one reaction, and a state is entered only
+after the reaction that led to it has ended.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MOST_STEPS = 20
 
 @define
 class Step:
-    """One event's way through one query: all that a state may look at and do about it.
+    """The path of one event through one query: everything that a state may inspect, and its means to act.
 
     `states` are the classes of all states by name. `order` is the order whose outcome the event is, None for
     all other events.
@@ -87,10 +87,10 @@ class Step:
     order: PendingOrder | None = None
     _entering: bool = field(default=False, init=False)
 
-    # How it runs
+    # Execution
 
     def catch_up(self) -> None:
-        """Do what is due by now."""
+        """Do everything due by now."""
         for _ in range(_MOST_STEPS):
             due = self.record.state.due
             if due is None or due > self.now:
@@ -100,7 +100,7 @@ class Step:
         raise IllegalTransitionError(f"{self.record.state.name} stays due")
 
     def react(self, event: QueryInput) -> None:
-        """Let the state do what its table says, and enter whatever state that leads to."""
+        """Apply the reaction from the state's table, and enter the state that it leads to."""
         state = self.record.state
         reaction = state.reactions.get(type(event))
         if reaction is None:
@@ -130,7 +130,7 @@ class Step:
         self._entering = True
         self.record.history.entered(name, self.now)
 
-    # Where a state may go
+    # Transitions
 
     def wait_for_resources(self) -> None:
         """Go to WaitingForResources."""
@@ -145,14 +145,14 @@ class Step:
     def execute(self) -> None:
         """Go to Executing."""
         if self.record.facts.stateful:
-            # The rescale is through, or off: an outcome that is still to come is none of this state's.
+            # The rescale has ended, or is off: the state Executing ignores an outcome that arrives later.
             self.give_up("rescale")
             self.record.target = None
         manager, self.record.failures.manager = self.record.failures.manager, None
         self._go(EXECUTING, manager=manager or self.new_executing_manager())
 
     def move_state(self, target: int, *, overdue: bool) -> None:
-        """Go to Restarting, for a rescale; one that is `overdue` need not be worth it."""
+        """Go to Restarting, for a rescale; one that is `overdue` need not pay."""
         until = self.now + PATIENCE_MS
         self._go(RESTARTING, target=target, overdue=overdue, moving_until=until)
 
@@ -172,7 +172,7 @@ class Step:
         self._go(FAILING, message=message)
 
     def fail_without_resources(self, waited_ms: int) -> None:
-        """Go to Failing; the query ends with an exception that says what it has waited for."""
+        """Go to Failing; the query ends with an exception that says which resources it has waited for."""
         shortage = self.share.shortage
         assert shortage is not None
         reason = "failure_others_first" if shortage.ahead else "failure_no_resources"
@@ -188,7 +188,7 @@ class Step:
         self.fail(said.message)
 
     def stop_with_savepoint(self, target: str | None, within: str | None, by: str) -> None:
-        """Go to StopWithSavepoint, or publish that nobody said where the savepoint is to be."""
+        """Go to StopWithSavepoint, or publish that no folder is given for the savepoint."""
         folder = self.savepoint_folder(target)
         if folder is not None:
             numbers = {"target": folder, "by": by}
@@ -196,14 +196,14 @@ class Step:
             self._go(STOP_WITH_SAVEPOINT, target=folder, within=within or folder)
 
     def cancel(self, by: str) -> None:
-        """Go to Canceling, as asked for."""
+        """Go to Canceling, as requested."""
         self.report("canceling", before=self.record.partitions, numbers={"by": by})
         self._go(CANCELING)
 
     def end(
         self, reason: str, terminated: TerminatedReason, numbers: Mapping[str, Number] | None = None
     ) -> None:
-        """Go to Finished and let go of everything."""
+        """Go to Finished and drop all outstanding orders."""
         record = self.record
         for order in self.give_up():
             if order.kind == "savepoint" and not order.replaced:
@@ -214,7 +214,7 @@ class Step:
         record.target = None
         self._go(FINISHED)
 
-    # What is known
+    # Known facts
 
     @property
     def now(self) -> int:
@@ -223,27 +223,27 @@ class Step:
 
     @property
     def settings(self) -> CoreSettings:
-        """What the user decided, for this query or for all of them."""
+        """The user's settings, for this query or for all of them."""
         return self.record.settings or self.turn.settings
 
     @property
     def slots(self) -> int:
-        """The slots of now that the query can use."""
+        """The current slots that the query can use."""
         return self.share.slots
 
     @property
     def slots_before(self) -> int:
-        """The slots before the event that the query could use."""
+        """The slots that the query could use before the event."""
         return self.record.shares.known.slots
 
     @property
     def share(self) -> Share:
-        """What the query has of the slots of now."""
+        """The query's share of the current slots."""
         return self.record.shares.now
 
     @property
     def needed_slots(self) -> int:
-        """The slots without which the query is not started."""
+        """The slots that the query needs to start."""
         return self.record.requirements.needed
 
     @property
@@ -251,7 +251,7 @@ class Step:
         """The rescale whose outcome the event is, None for all other events."""
         return self.order if self.order is not None and self.order.kind == "rescale" else None
 
-    # What is said, and what goes into the history of rescales
+    # Reports, and records in the history of rescales
 
     def report(
         self,
@@ -304,14 +304,14 @@ class Step:
         record.told.hold = None
 
     def report_hold(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
-        """Publish that nothing is done, unless that was the last thing said."""
+        """Publish that nothing is done, unless the last report was the same."""
         hold = (reason or choice.reason, choice.before, choice.after, self.slots, until)
         if hold != self.record.told.hold:
             self.report_choice(choice, reason=reason, until=until)
             self.record.told.hold = hold
 
     def report_share(self) -> None:
-        """Publish how the slots are divided where the query has less than it could use, and that is new."""
+        """Publish a new division of the slots if the query gets less than it could use."""
         share, before = self.share, self.record.shares.known
         if not share.suffices or share.content or share.slots == share.total:
             return
@@ -326,7 +326,7 @@ class Step:
             "weight": _plain(share.weight),
             "weights": _plain(share.weights),
         }
-        # Beside what the query does, which stays what was last said of it.
+        # Separate from the query's own activity, whose last report stays valid.
         message = catalogue.message("slots_shared", **values)
         self.turn.publish(
             "slots_shared",
@@ -338,7 +338,7 @@ class Step:
         )
 
     def report_unexpected(self, event: object) -> None:
-        """Note, once, that an event made no sense."""
+        """Note, once, that an event was unexpected in this state."""
         name, state = type(event).__name__, self.record.state.name
         key = f"unexpected {name} {state}"
         if key not in self.record.told.once:
@@ -357,38 +357,38 @@ class Step:
         )
 
     def open_rescale_for_bounds(self) -> None:
-        """Open a record for a start under way that the bounds before had one for."""
-        # A query that has not run yet is still to be scheduled for the first time.
+        """Open a record for a start under way whose record the change of bounds has closed."""
+        # A query that has not run yet still has its first start ahead.
         self.open_rescale("initial_schedule" if self.record.run_state == "held" else "update_requirement")
 
     def close_rescale(self, reason: TerminatedReason) -> None:
         """Close the open record of the history, if any."""
         self.record.history.close(reason, at=self.now, slots=self.slots, partitions=self.record.partitions)
 
-    # What is decided
+    # Decisions
 
     @property
     def may_start(self) -> bool:
-        """Whether the query may be started with the slots of now once it has waited as long as it may."""
-        # Who only advises, or lets it alone, leaves it to Spark to wait for executors.
+        """Whether the current slots allow a start once the query has waited for the allowed time."""
+        # With advice only, or left alone, the query waits for executors as in plain Spark.
         return self.settings.hands_off or self.share.may_start
 
     def choose_start(self) -> Choice:
-        """Choose the count for a start, with the slots of now."""
+        """Choose the count for a start, with the current slots."""
         now = self._situation(self.record.partitions, overdue=False)
         return choose_start(evolve(now, has_room=self.turn.moves.has_room_for(self.record.facts.query)))
 
     def choose_running(self, *, overdue: bool) -> Choice:
-        """Choose what to do about the count while it runs, with the slots of now."""
-        # What was ordered in place will be in force: deciding on the old count would order it again.
+        """Choose what to do about the count while the query runs, with the current slots."""
+        # An ordered change in place will be in force: deciding on the old count would order it again.
         return choose_running(self._situation(self.record.target or self.record.partitions, overdue=overdue))
 
     def choose_again(self, *, overdue: bool) -> Choice:
-        """Choose anew for a rescale that is ordered and not through."""
+        """Choose again for a rescale that is ordered and has not completed."""
         return choose_running(self._situation(self.record.partitions, overdue=overdue))
 
     def candidate(self, choice: Choice, *, since: int) -> Candidate:
-        """Put a move that is waited for `since` then (epoch ms) beside those of other queries."""
+        """Describe a move awaited since `since` (epoch ms), for comparison with those of other queries."""
         assert choice.partitions is not None
         assert choice.gain is not None
         return Candidate(
@@ -425,11 +425,11 @@ class Step:
         )
 
     def submission_resources(self) -> Resources:
-        """Answer for a query that waits to be started."""
+        """Return the manager's view of resources for a query that waits to be started."""
         return _Submission(self.share, self.settings.hands_off)
 
     def resource_deadline(self, since: int) -> int | None:
-        """Return when a query fails that has waited for its slots since then; None if it never does."""
+        """Return when a query fails that has waited for its slots since `since`; None if it never does."""
         wait_ms = self.settings.resource_wait_ms
         return None if wait_ms < 0 else since + wait_ms
 
@@ -439,7 +439,7 @@ class Step:
         return TransitionManager(
             created=self.now,
             cooldown_ms=0,
-            # Who only advises delays no start.
+            # Advice alone delays no start.
             stabilization_ms=0 if self.settings.hands_off else stabilization_ms,
             max_delay_ms=0,
         )
@@ -449,7 +449,7 @@ class Step:
         settings = self.settings
         delay_ms = settings.max_delay_ms
         if delay_ms is None:
-            # So many micro-batches may fail, the next one is waited for.
+            # This number of micro-batches may fail; the next one is waited for.
             delay_ms = (settings.max_checkpoint_failures + 1) * self.record.facts.trigger_ms
         return TransitionManager(
             created=self.now,
@@ -459,7 +459,7 @@ class Step:
         )
 
     def change_settings(self, settings: CoreSettings | None) -> None:
-        """Take over the settings that the query has from now on; what it has counted under others is gone."""
+        """Take over the query's new settings; another restart strategy starts over with its counts."""
         before = self.settings
         self.record.settings = settings
         if self.settings.restart != before.restart:
@@ -479,7 +479,7 @@ class Step:
         return "new" if first else "ours"
 
     def judge(self, failure: Failure) -> Judgement:
-        """Note the failure of a run, say what is to become of the query, and publish that."""
+        """Note the failure of a run, decide whether the query restarts, and publish that."""
         record = self.record
         judgement = judge(
             failure,
@@ -510,7 +510,7 @@ class Step:
         )
         return judgement
 
-    # What is ordered
+    # Orders
 
     def start(self, choice: Choice) -> None:
         """Order the start of a query that waits for an answer."""
@@ -541,20 +541,20 @@ class Step:
 
     @property
     def is_to_move(self) -> bool:
-        """Whether the state of the query is moved by what is ordered."""
+        """Whether the outstanding orders move the state of the query."""
         record = self.record
         before, after = record.partitions, record.target
         return record.facts.stateful and before is not None and after is not None and before != after
 
     @property
     def may_move_on(self) -> bool:
-        """Whether a rescale to another count than the present may be on its way."""
+        """Whether a rescale to another count than the present one may be on its way."""
         record = self.record
         orders = record.orders.pending.values()
         return any(order.kind == "rescale" and order.target != record.partitions for order in orders)
 
     def hold(self, reason: str, *, until: int | None, numbers: Mapping[str, Number]) -> None:
-        """Keep the query waiting and say why, also to its application."""
+        """Keep the query waiting and report why, also to its application."""
         record = self.record
         choice = Choice(way="nothing", reason=reason, before=record.partitions, numbers=numbers)
         said = record.told.decision
@@ -576,7 +576,7 @@ class Step:
             )
 
     def rescale(self, target: int) -> None:
-        """Order another count, with the state that is moved for it."""
+        """Order another count, together with the state that is moved for it."""
         record = self.record
         assert record.run_state == "running"
         record.target = target
@@ -603,7 +603,7 @@ class Step:
         self.rescale(choice.partitions)
 
     def read_in(self, tasks: int | None) -> None:
-        """Let the sources that can follow the slots be read in so many tasks; None: as Spark does."""
+        """Read the sources that can follow the slots in this many tasks; None reads them as Spark does."""
         self.record.load.reads = tasks
         order_bounds(self.record, self.record.requirements, self.turn, self.settings)
 
@@ -624,8 +624,8 @@ class Step:
     def take_savepoint(self, target: str | None, within: str | None, *, stop: bool = False) -> str | None:
         """Order a savepoint under a folder, None for that of the settings, or publish that there is none.
 
-        It may not leave the folder `within`, None: that folder. With `stop` the query is to end with it.
-        Return the id of the order.
+        It may not leave the folder `within`, None: that folder. With `stop` the query ends with it. Return
+        the id of the order, None if there is no folder.
         """
         folder = self.savepoint_folder(target)
         if folder is None:
@@ -649,7 +649,7 @@ class Step:
         return action.id
 
     def savepoint_folder(self, target: str | None) -> str | None:
-        """Return where a savepoint goes; if nobody said that, publish it and return None."""
+        """Return the folder for a savepoint; if none is given, publish that and return None."""
         folder = target or self.settings.savepoint_dir
         if folder is None:
             self.report("savepoint_nowhere", before=self.record.partitions)
@@ -668,7 +668,8 @@ class Step:
         orders[action.id] = PendingOrder(
             action=action.id, kind=kind, target=target, at=self.now, folder=folder, within=within
         )
-        # An outcome can get lost with the process that owed it. What nothing waits for is given up first.
+        # An outcome can get lost with the process that owed it. Orders that nothing waits for are dropped
+        # first.
         if len(orders) > MOST_ORDERS:
             *older, _ = orders.values()
             spare = (order.action for order in older if order.replaced or order.kind == "savepoint")
@@ -683,12 +684,13 @@ class Step:
             del self.record.orders.pending[order.action]
         return given_up
 
-    # What is heard
+    # Incoming reports
 
     def started(self, event: ev.QueryStarted) -> None:
-        """Take in that the query runs."""
+        """Record that the query runs."""
         record = self.record
-        # The outcome of a start comes before this: without it the query was let run as it was.
+        # The outcome of a start comes first: a start still outstanding means that the shim let the query run
+        # as it was.
         unasked = self.give_up("start")
         if record.checkpoint.becomes_rescalable and not unasked:
             record.checkpoint.note_rescalable()
@@ -704,14 +706,14 @@ class Step:
         record.target = None
 
     def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
-        """Take in a committed batch; only the duration of a warm one counts."""
+        """Record a committed batch; only the duration of a warm one counts."""
         record, slots = self.record, self.slots
         record.load.last_progress = event
         record.load.pace = record.load.pace.after(event, slots, record.load.measurements.work(event.batch))
         if event.partitions < 1:
-            return  # The count is not known to the sender, so there is nothing to learn about it.
+            return  # The sender does not know the count, so the batch says nothing about it.
         if not record.facts.stateful:
-            return  # What is changed in place follows the slots alone: nothing is computed from its batches.
+            return  # Changes in place follow the slots alone: no model is fitted to these batches.
         if event.partitions == record.partitions:
             record.moves.moved = False
         record.partitions = event.partitions
@@ -725,11 +727,11 @@ class Step:
             )
 
     def resting(self) -> None:
-        """Take in that there has been nothing to read for a while."""
+        """Record that there has been nothing to read for a while."""
         self.record.load.pace = self.record.load.pace.resting(self.record.run)
 
     def rescaled(self, count: int, *, took_ms: int | None) -> None:
-        """Take in that the query has another count, or has kept its own; None: nobody knows what it took."""
+        """Record that the query has another count, or has kept its own; `took_ms` None: duration unknown."""
         record = self.record
         before = record.partitions
         if took_ms is not None:
@@ -749,7 +751,7 @@ class Step:
             self.report("rescaled", before=before, after=count, numbers={"took_ms": took_ms})
 
     def saved(self, event: ev.SavepointTaken) -> None:
-        """Take in that a savepoint is complete, whoever has waited for it."""
+        """Record that a savepoint is complete, whoever has waited for it."""
         record = self.record
         taken = Savepoint(at=self.now, path=event.path, batch=event.batch, bytes=event.bytes)
         record.savepoints = (taken, *record.savepoints)[:SAVEPOINTS_KEPT]
@@ -757,14 +759,14 @@ class Step:
         self.report("savepoint_taken", before=record.partitions, numbers=numbers)
 
     def answered(self, event: ev.ActionDone | ev.ActionFailed) -> None:
-        """Take in what became of an order; a count that failed is left alone for a while."""
+        """Record the outcome of an order; a count that failed is not tried again for a while."""
         record = self.record
         aside = record.orders.aside.pop(event.action, None)
         if aside is not None and isinstance(event, ev.ActionFailed):
             self.report(aside, before=record.partitions, numbers={"error": event.error})
         keeping = record.orders.keeping.pop(event.action, None)
         if keeping is not None and isinstance(event, ev.ActionFailed):
-            # Beside what the query does, which stays what was last said of it.
+            # Separate from the query's own activity, whose last report stays valid.
             self.turn.report(keeping, query=record.facts.query, error=event.error)
         self.order = order = record.orders.pending.pop(event.action, None)
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
@@ -789,7 +791,7 @@ class Step:
         self.report(code, before=record.partitions, after=order.target, numbers=numbers)
 
     def shown(self, info: ev.QueryInfo) -> None:
-        """Take what a snapshot shows of the query for what is so: what was said before may be lost."""
+        """Adopt what a snapshot shows of the query: earlier reports may be lost."""
         record = self.record
         record.checkpoint.provider = info.facts.provider
         record.checkpoint.format = info.facts.checkpoint_format
@@ -798,13 +800,13 @@ class Step:
             self.rescaled(info.partitions, took_ms=None)
 
     def set_orders_lost(self, partitions: int | None) -> None:
-        """Take `partitions` for what is in force, whatever was ordered; None where that is not known."""
+        """Treat `partitions` as the count in force, whatever was ordered; None where it is unknown."""
         record = self.record
         if record.facts.stateful:
             return
         lost = self.give_up("rescale")
         if not lost and partitions is not None and record.run_state == "running":
-            record.partitions = partitions  # whoever knew another count had not heard of a change in place
+            record.partitions = partitions  # a different count predates an unreported change in place
         for order in lost:
             if record.target == order.target:
                 record.target = None
@@ -813,12 +815,12 @@ class Step:
                 self.close_rescale("succeeded")
 
     def missed(self, info: ev.QueryInfo) -> ev.Event | None:
-        """Return the event of which nobody has heard, None if there need not have been any."""
+        """Return the event that was missed, None if there need not have been any."""
         record, query, cause = self.record, info.facts.query, self.turn.cause
         if info.run_state == "failed" and info.failure is not None:
             if record.state.looks_at_failures_later:
                 return None
-            # The same failure again can be another one: better one attempt too many than one too few.
+            # An equal failure can be a new one: one attempt too many is better than one too few.
             known = [exception.failure for exception in record.failures.exceptions[:1]]
             if record.run_state == "failed" and info.failure in known:
                 return None
@@ -847,9 +849,10 @@ class _Submission:
 
 
 def strategy_of(facts: QueryFacts, settings: CoreSettings) -> RestartStrategy:
-    """Begin the restart strategy of a query.
+    """Create the restart strategy of a query.
 
-    Queries that fail together are not to come back together; the same query always draws the same.
+    The seed differs between queries, so that those that fail together do not restart together; it is always
+    the same for one query.
     """
     return new_strategy(settings.restart, int.from_bytes(facts.query.encode()[-8:], "big"))
 

@@ -1,7 +1,7 @@
 """StopWithSavepoint: the query stops at its next micro-batch boundary, is copied there, and ends.
 
-A copy that fails leaves nothing, and the query runs on. A query that fails on its way to the boundary has its
-last one behind it: the savepoint is taken there, and only then the failure is looked at.
+A failed copy leaves nothing behind, and the query keeps running. If the query fails before the boundary, the
+savepoint is taken at its last one, and the failure is handled only after that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from spark_elastic.core.transitions import STOP_WITH_SAVEPOINT
 
 @define(kw_only=True)
 class StopWithSavepoint(QueryState):
-    """A query that is to end at its next boundary, with a savepoint under the folder `target` in `within`.
+    """A query that will end at its next boundary, with a savepoint under the folder `target` in `within`.
 
-    `failure` is that of its last micro-batch if it failed before, `orders` are those of the savepoint (more
-    than one if it is not known whether the first has arrived), `path` is where it stands once it does.
+    `failure` is that of its last micro-batch if it failed before. `orders` are those of the savepoint (more
+    than one if the first may not have arrived). `path` is the folder of the completed savepoint, None until
+    then.
     """
 
     name: ClassVar[str] = STOP_WITH_SAVEPOINT
@@ -42,7 +43,7 @@ class StopWithSavepoint(QueryState):
         self.orders = (*self.orders, order)
 
     def order_again(self, event: inner.Recovered, step: Step) -> None:
-        """Order again what is not known to have come about: the savepoint, or the end."""
+        """Repeat the order that may not have been carried out: the savepoint, or the end."""
         if event.info is not None and event.info.failure is not None:
             step.record.run_state = "failed"
             self.failure = event.info.failure
@@ -55,11 +56,11 @@ class StopWithSavepoint(QueryState):
             self._saved(step)
 
     def measure(self, event: ev.QueryProgress, step: Step) -> None:
-        """Measure on: the boundary may be far."""
+        """Keep measuring: the boundary may be far."""
         step.measured(event, warm=True)
 
     def keep_the_failure(self, event: ev.QueryFailed, step: Step) -> None:
-        """Keep the failure until the savepoint is through."""
+        """Keep the failure until the savepoint has completed."""
         if self.failure is not None:
             return
         step.record.run_state = "failed"
@@ -70,7 +71,7 @@ class StopWithSavepoint(QueryState):
             self._saved(step)
 
     def run_on(self, event: ev.QueryStarted, step: Step) -> None:
-        """Follow a start that was not ours: the query runs on."""
+        """Follow a start that the policy did not order: the query keeps running."""
         step.started(event)
         step.execute()
 
@@ -83,7 +84,7 @@ class StopWithSavepoint(QueryState):
                 self._saved(step)
 
     def finish_with_the_savepoint(self, event: ev.QueryTerminated, step: Step) -> None:
-        """Take the end for what was asked for if the savepoint is there."""
+        """Treat the end as the requested one if the savepoint exists."""
         if self.path is None:
             self.finish(event, step)
         else:
@@ -92,7 +93,7 @@ class StopWithSavepoint(QueryState):
             step.end("stopped_with_savepoint", "job_finished", {"path": self.path})
 
     def _hold(self, step: Step) -> None:
-        # A failed query that waits for nothing ends after a while.
+        # A failed query without a hold ends after a while.
         if self.failure is not None:
             step.record.told.hold = None
             step.hold("taking_savepoint", until=None, numbers={"target": self.target})
@@ -104,12 +105,12 @@ class StopWithSavepoint(QueryState):
             step.run_failed(self.failure, savepoint=self.path)
 
     def run_on_or_end(self, event: ev.ActionFailed, step: Step) -> None:
-        """Let the query run on without its savepoint, or end it without its help."""
+        """Let the query continue without its savepoint, or handle its failure."""
         order = step.order
         if order is None or order.action != self.orders[-1]:
             return
         if self.path is not None:
-            self._saved(step)  # the copy is there, and only the end has failed
+            self._saved(step)  # the copy exists, and only the end has failed
         elif self.failure is None:
             step.execute()
         else:
@@ -122,7 +123,7 @@ class StopWithSavepoint(QueryState):
         ev.QueryFailed: keep_the_failure,
         ev.QueryTerminated: finish_with_the_savepoint,
         ev.SavepointTaken: note_it_and_wait_for_the_end,
-        ev.ActionDone: "the savepoint is there, and the query is over, when they say so",
+        ev.ActionDone: "their own events complete the savepoint and end the query",
         ev.ActionFailed: run_on_or_end,
         inner.Recovered: order_again,
     }

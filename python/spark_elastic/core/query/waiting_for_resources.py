@@ -19,7 +19,7 @@ from spark_elastic.core.transitions import WAITING_FOR_RESOURCES
 
 @define(kw_only=True)
 class WaitingForResources(QueryState):
-    """A query without a start: `deadline` is the end of its patience (epoch ms), None for none."""
+    """A query that has not been started; `deadline` is when its wait ends (epoch ms), None for no limit."""
 
     name: ClassVar[str] = WAITING_FOR_RESOURCES
 
@@ -32,7 +32,7 @@ class WaitingForResources(QueryState):
         return min((at for at in (self.deadline, self.manager.due) if at is not None), default=None)
 
     def enter(self, step: Step) -> None:
-        """Continue at once if the slots are there already, or if it may not wait."""
+        """Continue at once if the slots are available already, or if the query may not wait."""
         if self.deadline is not None and step.now >= self.deadline:
             self.due_reached(step)
         else:
@@ -46,22 +46,22 @@ class WaitingForResources(QueryState):
             self._say(step)
 
     def look_for_slots(self, event: inner.SlotsChanged, step: Step) -> None:
-        """Continue as soon as there are enough."""
+        """Continue as soon as there are enough slots."""
         self._look(step)
 
     def look_within_bounds(self, event: inner.BoundsChanged, step: Step) -> None:
-        """Look again, in the history under the new bounds."""
+        """Check again, with a record in the history under the new bounds."""
         step.open_rescale_for_bounds()
         self._look(step)
 
     def wait_as_long_as_they_say(self, event: inner.SettingsChanged, step: Step) -> None:
-        """Count the waits anew, from when they began."""
+        """Recompute the waits with the new settings, counted from when they began."""
         step.change_settings(event.settings)
         self.deadline = step.resource_deadline(self.entered)
         self.manager.retime(step.new_submission_manager())
 
     def due_reached(self, step: Step) -> None:
-        """Continue, whatever there is by now."""
+        """Continue at the end of the wait, whatever slots there are; otherwise report the wait."""
         if self.deadline is not None and step.now >= self.deadline:
             step.create_execution_graph(waited_ms=step.now - self.entered)
         elif self.manager.advance(step.now, step.submission_resources()):
@@ -75,7 +75,7 @@ class WaitingForResources(QueryState):
         self._say(step)
 
     def follow_the_start(self, event: ev.QueryStarted, step: Step) -> None:
-        """Follow a start that was not ours."""
+        """Follow a start that the policy did not order."""
         step.started(event)
         step.report("started_unasked", after=step.record.partitions)
         step.close_rescale("succeeded")
@@ -114,8 +114,8 @@ class WaitingForResources(QueryState):
         ev.QuerySubmitted: say_again,
         ev.QueryStarted: follow_the_start,
         ev.QueryProgress: "it is about a batch before the failure",
-        ev.ActionDone: "the query waits, whatever was ordered before",
-        ev.ActionFailed: "the query waits, whatever was ordered before",
+        ev.ActionDone: "the query waits, despite earlier orders",
+        ev.ActionFailed: "the query waits, despite earlier orders",
         inner.Recovered: say_again,
         inner.SlotsChanged: look_for_slots,
         inner.BoundsChanged: look_within_bounds,

@@ -1,7 +1,8 @@
 """The catalogue: every reason that a decision can have, and the one sentence that says it.
 
-Logs, history, UI and ``explain`` show these sentences and make up none of their own. Those about batch
-stages and policies stand in files beside this one. `reason.py` says what a sentence may have in it.
+Logs, history, UI and ``explain`` show these sentences and add none of their own. Reasons of batch stages
+and policies are in files of their own. A sentence says what happens and why, in under 15 words if possible;
+`reason.py` says what it may contain.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from spark_elastic.core.reasons.policies import POLICY_REASONS
 from spark_elastic.core.reasons.reason import Reason, fill
 
-# What is said of bounds: who has declared which, what becomes of them, and how slots are shared.
+# Bounds: who declared which, what became of them, and how slots are shared.
 
 
 BOUNDS_REASONS: Mapping[str, Reason] = {
@@ -84,7 +85,7 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
 }
 
 
-# What is said of a query that fails.
+# Failures of queries.
 
 
 FAILURE_REASONS: Mapping[str, Reason] = {

@@ -1,4 +1,4 @@
-"""The part of the catalogue about policies: why a query should have so many slots, and so many executors."""
+"""Reasons of policies: why a query should have its slots, and the application its executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a sentence is filled in.
+"""How sentences are filled in.
 
 In a sentence ``{slots:slot}`` reads "3 slots" (or "1 slot"), ``{batch_ms:ms}`` reads "312 ms", "1.5 s",
 "5 min" or "1 h", and ``{read:bytes}`` reads "312 B", "1.5 MiB" or "2 GiB".
@@ -25,7 +25,7 @@ class Reason:
 
 
 def duration(ms: float) -> str:
-    """Write a duration as the sentences do."""
+    """Format a duration as the sentences do."""
     for unit, name in ((3_600_000, "h"), (60_000, "min"), (1_000, "s")):
         if ms >= unit:
             return f"{ms / unit:.1f}".removesuffix(".0") + f" {name}"
@@ -51,7 +51,7 @@ def _word(value: Any, kind: str) -> str:
 
 @cache
 def _parts(sentence: str) -> tuple[tuple[str, str | None, str], ...]:
-    """Take a sentence apart, once: the text before a value, the value's name (None at the end), its kind."""
+    """Split a sentence, once: the text before a value, the value's name (None at the end), and its kind."""
     return tuple((text, name, kind or "") for text, name, kind, _ in Formatter().parse(sentence))
 
 

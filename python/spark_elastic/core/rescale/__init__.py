@@ -1,1 +1,1 @@
-"""Which partition count suits a query, whether a rescale pays, when it may begin, what became of it."""
+"""The partition count that suits a query, whether a rescale pays, when it may begin, and its outcome."""

@@ -1,15 +1,16 @@
-"""How many queries move their state at once, and which one is next.
+"""The number of queries that move their state at once, and which one is next.
 
-New slots are a reason to rescale for every stateful query of an application, and each move reads and writes
-all of a query's state, on the executors that run the micro-batches of the others. So at most `limit` queries
-move at once; the others run on and wait. Whoever is next decides anew, with the slots of then.
+New slots are a reason to rescale for every stateful query of an application. Each move reads and writes all
+of a query's state, on the executors that run the micro-batches of the others. So at most `limit` queries move
+at once; the others keep running and wait. The next one decides again, with the slots at that time.
 
 - Every move counts, whatever its reason: those at the start of a query and into its bounds load the executors
-  as well. A start does not wait for that: without room it begins with what it had, and is rescaled later.
-- No move has to jump the queue. Fewer executors mean more waves, not an end; bounds come first.
-- A move lasts from its order to the outcome, though another order may have replaced the first: that one may
-  be under way. After `PATIENCE_MS` it no longer counts, as its micro-batch may never end.
-- In place, and in a start after a failure, no state is moved.
+  as well. A start does not wait for a move: without room it begins with the previous count, and is rescaled
+  later.
+- No move needs to jump the queue. Fewer executors mean more waves, not an end; bounds come first.
+- A move lasts from its order to the outcome, even if another order has replaced the first: that one may be
+  under way. After `PATIENCE_MS` it no longer counts, as its micro-batch may never end.
+- Changes in place, and starts after a failure, move no state.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from attrs import define, field, frozen
 from spark_elastic.core.rescale.situation import HORIZON_MS
 
 PATIENCE_MS = HORIZON_MS
-"""In this time a rescale has to pay for itself, so no wait may be longer.
+"""A rescale has to pay for itself within this time, so no wait may be longer.
 
-A move that is not through by then keeps no other one from beginning, and who has waited for so long comes
-before all that have not.
+A move that has not completed by then no longer keeps others from beginning. A candidate that has waited this
+long precedes all that have not.
 """
 
 
 @frozen(kw_only=True)
 class Candidate:
-    """A move to `partitions` that may begin, and that is waited for since `since` (epoch ms).
+    """A move to `partitions` that may begin, and has been awaited since `since` (epoch ms).
 
-    `gain_ms` is what it saves within the horizon beyond its cost, None if no micro-batch was measured;
-    `into_bounds` says that nobody wants the present count, whatever another one gains.
+    `gain_ms` is the time that it saves within the horizon beyond its cost, None if no micro-batch was
+    measured. `into_bounds` says that the present count is outside the bounds, whatever another one gains.
     """
 
     since: int
@@ -42,11 +43,11 @@ class Candidate:
     gain_ms: float | None
 
     def rank(self, now: int) -> tuple[int, float, float]:
-        """Return what candidates are sorted by, the first to move being the smallest.
+        """Return the sort key of a candidate; the smallest one moves first.
 
-        Who has lost patience comes first, so that nobody waits for ever; then who is outside of its bounds;
-        then those that gain something, and at last those of which nothing was measured. Among those that gain
-        the largest gain counts, in each other group who has waited longest.
+        Candidates that have lost patience come first, so that none waits forever. Those outside their bounds
+        follow, then those with a measured gain, and last those without any measurement. Among measured gains
+        the largest one counts, in each other group the longest wait.
         """
         gain_ms = self.gain_ms or 0.0
         if now - self.since >= PATIENCE_MS:
@@ -58,9 +59,9 @@ class Candidate:
 
 @define
 class MoveQueue:
-    """The queries that move their state, and the candidates. Derived from their states, and kept.
+    """The queries that move their state, and the candidates. Derived from their states, and cached.
 
-    `stale` says that somebody may begin, or is to be told that it waits: those are `unanswered`.
+    `stale` says that a query may begin, or must be notified that it waits: the latter are `unanswered`.
     """
 
     limit: int
@@ -75,11 +76,11 @@ class MoveQueue:
         return len(self.moving) < self.limit
 
     def has_room_for(self, query: str) -> bool:
-        """Say whether this query may move its state; one that does already may."""
+        """Return whether this query may move its state; one that already moves may."""
         return self.has_room or query in self.moving
 
     def look(self, query: str, *, moving: bool, candidate: Candidate | None) -> None:
-        """Take in whether a query moves its state by now, or waits for that."""
+        """Record whether a query now moves its state, or waits to do so."""
         if moving:
             self.moving.add(query)
         elif query in self.moving:
@@ -95,7 +96,7 @@ class MoveQueue:
             self.stale = True
 
     def next(self, now: int) -> Iterator[str]:
-        """Give those that may move their state, one by one, as long as there is room."""
+        """Yield the queries that may move their state, one by one, as long as there is room."""
         waiting = self.waiting if self.has_room else ()
         for query in sorted(waiting, key=lambda query: (self.waiting[query].rank(now), query)):
             yield query
@@ -103,14 +104,14 @@ class MoveQueue:
                 return
 
     def settle(self) -> list[str]:
-        """Return who has still to be told that it waits: all others have been told."""
+        """Return the queries still to be notified that they wait."""
         told = sorted(query for query in self.unanswered if query in self.waiting)
         self.unanswered.clear()
         self.stale = False
         return told
 
     def validate(self, moving: set[str], waiting: Mapping[str, Candidate]) -> None:
-        """Compare with what the states of the queries say. Raises AssertionError."""
+        """Compare with the states of the queries. Raises AssertionError."""
         assert self.moving == moving
         assert self.waiting == waiting
         assert not moving & waiting.keys()

@@ -1,14 +1,14 @@
-"""How long a micro-batch would take with another number of partitions.
+"""The estimated duration of a micro-batch with another number of partitions.
 
 P partitions on S slots run in ``ceil(P / S)`` waves, and a wave takes the fixed cost of one partition plus
 its share of the work:
 
     time(P, S) = base + waves * (overhead + work / P)
 
-The three parameters start with defaults and are fitted so that the last measurement is met exactly. What
-the stages of a batch took is all but its base. One batch cannot tell overhead from work: with one wave the
-overhead is taken as known and the rest is work, with many waves the work is taken as known and the rest is
-overhead.
+The three parameters start with defaults and are fitted so that the last measurement is met exactly. The
+duration of a batch's stages is all but its base. One batch cannot separate overhead from work. With one wave
+the overhead is taken as known and the rest is work; with many waves the work is taken as known and the rest
+is overhead.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from attrs import define, field, frozen
 from spark_elastic.core.events import Provider, StageCompleted, StageWork
 
 BASE_MS = 100.0
-"""Planning, log writes and commit of one batch, whatever its partitions, until measured."""
+"""Planning, log writes and commit of one batch, independent of its partitions, until measured."""
 
 OVERHEAD_MS = {"rocksdb": 80.0, "hdfs": 45.0, "other": 45.0}
-"""What one partition's task costs without any data, by state store provider."""
+"""Cost of one partition's task without any data, by state store provider."""
 
 WORK_MS = 250.0
-"""What the data of a batch costs one core, until measured."""
+"""Cost of a batch's data on one core, until measured."""
 
 _OVERHEAD_RANGE = (0.25, 2.0)
 _SAMPLES = 5
@@ -42,9 +42,9 @@ _SIMILAR_LOAD = 1.5
 class Point:
     """The last batches measured with one pair of partitions and slots.
 
-    `batch_ms` is their typical duration: the median, which one slow batch does not move. `base_ms` is what is
-    left of it without their stages, the default if none of those was heard of: then it `is_guessed`. `waves`
-    is how often all slots are filled in one batch.
+    `batch_ms` is their typical duration: the median, which one slow batch does not move. `base_ms` is the
+    remainder without their stages, or the default if no stage was reported: then it `is_guessed`. `waves` is
+    how often all slots are filled in one batch.
     """
 
     partitions: int
@@ -71,13 +71,13 @@ class Point:
 
     @property
     def is_guessed(self) -> bool:
-        """Whether nothing was heard of the stages of these batches."""
+        """Whether no stages of these batches were reported."""
         return not self.stages_ms
 
 
 @define
 class Measurements:
-    """What was measured, the most recent pair of partitions and slots last; bounded.
+    """The measurements, the most recent pair of partitions and slots last; bounded.
 
     `stages` are those of batches that have not been added yet.
     """
@@ -86,17 +86,17 @@ class Measurements:
     stages: list[StageCompleted] = field(factory=list)
 
     def add_stage(self, stage: StageCompleted) -> None:
-        """Take in a stage of a batch. One that comes after its batch, by another thread, is not used."""
+        """Record a stage of a batch. A stage reported after its batch, by another thread, is not used."""
         self.stages.append(stage)
         del self.stages[:-_STAGES]
 
     def work(self, batch: int) -> StageWork | None:
-        """Add up what the tasks of a batch that has not been added yet took, None if that is not known."""
+        """Add up the work of the tasks of a batch that has not been added yet, None if unknown."""
         known = [stage.work for stage in self.stages if stage.batch == batch and stage.work is not None]
         return reduce(add, known) if known else None
 
     def add(self, *, batch: int, partitions: int, slots: int, duration_ms: int, rows: int) -> None:
-        """Take in one batch."""
+        """Record one batch."""
         stages = sum(s.duration_ms for s in self.stages if (s.batch, s.tasks) == (batch, partitions))
         self.stages = [stage for stage in self.stages if stage.batch > batch]
         durations: tuple[int, ...] = (duration_ms,)
@@ -114,7 +114,7 @@ class Measurements:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The numbers of slots that batches were measured with, the last one last."""
+        """The numbers of slots that batches were measured with, the latest one last."""
         return tuple(point.slots for point in self.points)
 
     @property
@@ -138,8 +138,9 @@ class BatchModel:
     def best_partitions(self, slots: int, upper: int, tolerance: float, seen: Iterable[int] = ()) -> int:
         """Choose among the counts whose batch takes at most 1 + `tolerance` times as long as the fastest.
 
-        One partition per slot is the fastest: fewer leave slots empty, more add overhead and no slot. Where
-        other numbers of slots were `seen`, it is the count that serves those best, else the smallest one.
+        One partition per slot is the fastest: fewer leave slots empty, more add overhead and no slot. If
+        other numbers of slots were `seen`, the result is the count that serves those best, else the smallest
+        one.
         """
         fastest = min(slots, upper)
         allowed = self.batch_ms(fastest, slots) * (1 + tolerance) - self.base_ms - self.overhead_ms
@@ -148,7 +149,7 @@ class BatchModel:
         while smallest < fastest and self.work_ms / smallest > allowed:
             smallest += 1
         others = {other for other in seen if other != slots}
-        # The best for another number of slots fills them some whole times, or is one of the ends.
+        # The best count for another number of slots fills them a whole number of times, or is an extreme.
         aligned = {fastest // other * other for other in others}
         candidates = {smallest, fastest, *(count for count in aligned if count >= smallest)}
 
@@ -161,12 +162,12 @@ class BatchModel:
 
 
 def waves(partitions: int, slots: int) -> int:
-    """Count how often `slots` have to be filled to run `partitions` tasks."""
+    """Return how often `slots` must be filled to run `partitions` tasks."""
     return -(-partitions // slots)
 
 
 def fit(measurements: Measurements, provider: Provider) -> BatchModel:
-    """Fit the model to what was measured; without any measurement it holds the defaults."""
+    """Fit the model to the measurements; without any it has the defaults."""
     usual = OVERHEAD_MS[provider]
     latest = measurements.latest
     if latest is None:
@@ -179,7 +180,10 @@ def fit(measurements: Measurements, provider: Provider) -> BatchModel:
 
 
 def _with_work(point: Point, overhead_ms: float) -> BatchModel:
-    """Explain what base and overhead leave open as work; in a faster batch what was not measured is less."""
+    """Attribute to work what base and overhead leave over.
+
+    A batch faster than those two has no work: its overhead, and a guessed base, are lowered instead.
+    """
     base, overheads = point.base_ms, point.waves * overhead_ms
     rest = point.batch_ms - base - overheads
     if rest < 0:
@@ -190,7 +194,7 @@ def _with_work(point: Point, overhead_ms: float) -> BatchModel:
 
 
 def _known_overhead(measurements: Measurements, latest: Point, usual: float) -> float:
-    """Take the overhead from an earlier point with several waves, where it weighs most."""
+    """Compute the overhead from an earlier point with several waves, where it has the most weight."""
     for point in reversed(measurements.points):
         if point.waves > 1 and _similar(point, latest):
             # Two equations, two unknowns: overhead and work.
@@ -203,7 +207,7 @@ def _known_overhead(measurements: Measurements, latest: Point, usual: float) -> 
 
 
 def _known_work(measurements: Measurements, latest: Point, usual: float) -> float:
-    """Take the work from an earlier point with one wave, where it weighs most."""
+    """Compute the work from an earlier point with one wave, where it has the most weight."""
     for point in reversed(measurements.points):
         if point.waves == 1 and _similar(point, latest):
             return _with_work(point, usual).work_ms

@@ -1,8 +1,8 @@
-"""What became of each rescale of a query, newest first, bounded.
+"""The outcome of each rescale of a query, newest first, bounded.
 
-A record opens when a cause for a rescale comes up and closes with a reason. Causes that come up while one
-is open join it, but for two: new bounds begin another record, and a failure or a loss becomes the cause of
-the one that is open, which begins anew.
+A record opens when a cause for a rescale arises and closes with a reason. Causes that arise while one is open
+join it, with two exceptions. New bounds begin another record. A failure or a loss becomes the cause of the
+open one, which starts over.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class RescaleRecord:
     """One record. The first of a query has no `before` values. Times are epoch ms.
 
     `requirements` counts the bounds that the query has had, `attempt` its rescales with these bounds.
-    `ran_until` is up to when the query continued while it was to be rescaled, None if that is not known.
+    `ran_until` is the time until which the query continued while a rescale was pending, None if unknown.
     `executors_used` is when the last of the executors that joined meanwhile had its first task of the query,
-    None if none has had any; `warm_up_ms` is the longest that one of them was warmed up for before that.
+    None if none has had any. `warm_up_ms` is the longest warm-up that one of them had before that.
     """
 
     number: int
@@ -86,14 +86,14 @@ class RescaleRecord:
 
     @property
     def status(self) -> Status:
-        """What the reason amounts to."""
+        """The status that follows from the reason."""
         return "in_progress" if self.reason is None else _STATUS[self.reason]
 
     @property
     def paused_ms(self) -> int:
-        """How long it kept its query from running; 0 for the first start of a query.
+        """Duration for which it kept its query from running; 0 for the first start of a query.
 
-        A rescale that was ordered does not yet keep it from running: it begins at the next boundary.
+        An ordered rescale does not interrupt the query yet: it begins at the next boundary.
         """
         if self.cause == "initial_schedule":
             return 0
@@ -104,7 +104,7 @@ class RescaleRecord:
 
 @define(kw_only=True)
 class History:
-    """The rescales of one query: at most `limit`, the oldest are forgotten."""
+    """The rescales of one query: at most `limit`, without the oldest ones."""
 
     limit: int
     records: list[RescaleRecord] = field(factory=list)
@@ -145,7 +145,7 @@ class History:
         del self.records[self.limit :]
 
     def bounds_changed(self, at: int, *, slots: int | None, partitions: int | None) -> None:
-        """Close what is open for the old bounds, and count from one again."""
+        """Close the record that is open for the old bounds, and count attempts from one again."""
         self.close("resource_requirements_updated", at=at, slots=slots, partitions=partitions)
         self.requirements += 1
         self.attempts = 0
@@ -158,15 +158,15 @@ class History:
             record.stays = (*earlier, evolve(last, left=at), Stay(state=state, entered=at))
 
     def ran_until(self, at: int) -> None:
-        """Note up to when the query has continued."""
+        """Note the time until which the query has continued."""
         record = self.open_record
         if record is not None:
             record.ran_until = at
 
     def used(self, executors: Iterable[NewExecutor]) -> None:
-        """Note since when executors are used, in the record during which each has joined.
+        """Note since when executors are used, in the record during which each one joined.
 
-        Whoever looks at a record that is over keeps what was there: another one takes its place.
+        A change replaces the record, so that readers of a closed one keep what they hold.
         """
         for new in executors:
             place = next((n for n, one in enumerate(self.records) if one.started <= new.joined), None)
@@ -189,7 +189,7 @@ class History:
         slots: int | None = None,
         partitions: int | None = None,
     ) -> None:
-        """Close the open record, if there is one; what is closed keeps its first reason."""
+        """Close the open record, if any; a closed one keeps its first reason."""
         record = self.open_record
         if record is None:
             return

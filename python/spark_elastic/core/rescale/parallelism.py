@@ -1,4 +1,4 @@
-"""Which number of partitions a running query is to have, and how: in place, or with re-partitioned state."""
+"""The target partition count of a query, and how to reach it: in place, or with re-partitioned state."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from spark_elastic.core.rescale.situation import (
     wanted_count,
 )
 
-# How many partitions a query has whose slots follow its load: so many that its slots may change without it.
-# Where executors come and go with the load, a state that followed each of them would hardly come to rest. A
-# query that has more partitions than slots runs some of them one after the other, so it has a reserve
+# The number of partitions of a query whose slots follow its load: enough that its slots may change without
+# it.
+# Where executors come and go with the load, a state that followed each change would hardly come to rest. A
+# query that has more partitions than slots runs some of them one after the other. So it has a reserve
 # instead, as Flink has more key groups than subtasks. Its state is moved only where the reserve is used up,
-# so that slots would stand empty, or where the partitions cost slots of their own; and then once within the
-# horizon, unless its micro-batches no longer fit into their interval.
+# so that slots would be empty, or where the partitions cost slots of their own. It is then moved once within
+# the horizon, unless its micro-batches no longer fit into their interval.
 
 
 _COST = 0.05
-"""The part of its slots' time that the reserve may cost, by what a partition usually costs without any data.
+"""The share of its slots' time that the reserve may cost, at the usual cost of a partition without data.
 
-What was measured in several waves does not tell that cost from the work.
+Measurements with several waves do not separate that cost from the work.
 """
 _MOST = 2 * GROWTH
 _USED = 2 / 3
-"""The part of the slots that the partitions have to keep busy."""
+"""The share of the slots that the partitions must keep busy."""
 _DEAR = 0.25
-"""The part of the slots' time that partitions may cost before fewer are better, one slot at least."""
+"""The share of the slots' time that partitions may cost before fewer are better, at least one slot."""
 
 
 def has_reserve(now: Situation) -> bool:
-    """Say whether the slots of this query follow its load."""
+    """Return whether the slots of this query follow its load."""
     return now.settings.measures and now.settings.rescale_policy != "always"
 
 
 def count_with_reserve(now: Situation, possible: int) -> int:
-    """Return the count that leaves room for growth beyond the `possible` parallelism of now.
+    """Return the count that leaves room for growth beyond the currently `possible` parallelism.
 
-    It is no more than plain Spark would have taken, unless there are more slots, nor than the bounds allow.
+    It exceeds neither the bounds nor plain Spark's count, the latter unless there are more slots.
     """
     times = int(_COST * now.facts.trigger_ms / OVERHEAD_MS[now.provider])
     most = now.requirements.shuffle.parallelism(max(possible, now.facts.session_partitions))
@@ -56,17 +57,17 @@ def count_with_reserve(now: Situation, possible: int) -> int:
 
 
 def is_used_up(now: Situation, possible: int) -> bool:
-    """Say whether the slots would be idle for too much of the time with the present count."""
+    """Return whether the slots would be idle for too much of the time with the present count."""
     assert now.partitions is not None
     kept_busy = now.partitions / waves(now.partitions, possible)
     return now.partitions < now.requirements.upper and kept_busy < _USED * possible
 
 
 def is_dear(now: Situation, target: int) -> bool:
-    """Say whether the present count costs so many slots more than `target` that a move pays.
+    """Return whether the present count costs enough slots more than `target` that a move pays.
 
-    What is saved is counted in the time of slots within the horizon, and so is the pause. One that expects
-    slots will soon have more to run them on.
+    Both the saving within the horizon and the pause are counted in slot time. A query that expects slots will
+    soon have more to run its partitions on.
     """
     assert now.partitions is not None
     if now.facts.trigger_ms <= 0 or target >= now.partitions or now.expects_slots:
@@ -77,16 +78,16 @@ def is_dear(now: Situation, target: int) -> bool:
 
 
 def overruns(now: Situation) -> bool:
-    """Say whether the micro-batches of now take more than their interval, or would without a limit."""
+    """Return whether the current micro-batches take more than their interval, or would without a limit."""
     assert now.partitions is not None
     return now.behind or now.model.batch_ms(now.partitions, now.slots) > max(now.facts.trigger_ms, 1)
 
 
 def is_increase_enough(current: int, available: int, min_increase: int) -> bool:
-    """Say whether going from `current` to `available` is worth moving state for.
+    """Return whether going from `current` to `available` is worth moving state for.
 
-    Both are the parallelism of all vertices, added up. Shrinking always is, growing if it is by
-    `min_increase` at least.
+    Both are the parallelism of all vertices, added up. Shrinking always is, growing only by at least
+    `min_increase`.
     """
     return available < current or available - current >= max(1, min_increase)
 
@@ -110,7 +111,7 @@ def choose_running(now: Situation) -> Choice:
 
 
 def _keep_without_slots(now: Situation) -> Choice:
-    """Leave a query alone whose lower bounds are not met: it is never stopped for them."""
+    """Leave a query alone that lacks its lower bounds: a running one is never stopped for them."""
     shortage = now.shortage
     if shortage is None or shortage.total == 0:
         return nothing(now, "all_executors_lost")
@@ -139,7 +140,7 @@ def _choose_in_place(now: Situation, possible: int) -> Choice:
 
 
 def _choose_reading(now: Situation, reading: Reading, possible: int) -> Choice:
-    """Choose in how many tasks the sources of a query without a shuffle are read."""
+    """Choose the number of tasks that read the sources of a query without a shuffle."""
     if not reading.can_follow:
         return nothing(now, "sources_stay", numbers={"stuck": reading.stuck, "help": reading.help})
     if now.brings_executors:
@@ -160,14 +161,14 @@ def _choose_reading(now: Situation, reading: Reading, possible: int) -> Choice:
 
 def _choose_move(now: Situation, possible: int) -> Choice:
     assert now.partitions is not None
-    # Whatever the model expects of it: who sets a longest interval wants all that the slots allow.
+    # Independent of the model's estimate: a longest interval asks for all the growth that the slots allow.
     forced = now.overdue and possible > now.partitions
     if has_reserve(now) and not forced and not is_beyond_bounds(now):
         return _choose_reserve(now, possible)
     wanted = possible if forced else wanted_count(now, possible)
     if wanted == now.partitions == possible:
         return nothing(now, "parallelism_fits", after=possible)
-    # Who has slots to spare hears what more partitions would save: with other batches they may pay.
+    # Without a better count, report the savings of more partitions: they may pay with other batches.
     target = possible if wanted == now.partitions else wanted
     gain = gain_of(now, target)
     current, available = _of_all_vertices(now, now.partitions), _of_all_vertices(now, target)
@@ -207,7 +208,7 @@ def _choose_move(now: Situation, possible: int) -> Choice:
 
 
 def _choose_reserve(now: Situation, possible: int) -> Choice:
-    """Choose for a query whose slots follow its load: it moves its state seldom."""
+    """Choose for a query whose slots follow its load: it rarely moves its state."""
     assert now.partitions is not None
     target = count_with_reserve(now, possible)
     used_up, dear = is_used_up(now, possible), is_dear(now, target)
@@ -233,20 +234,20 @@ def _choose_reserve(now: Situation, possible: int) -> Choice:
 
 
 def _of_all_vertices(now: Situation, partitions: int) -> int:
-    """Add up the parallelism of all vertices of a query with so many partitions.
+    """Add up the parallelism of all vertices of a query with this many partitions.
 
-    Its sources have the slots that its shuffle has, within their own upper bounds if any are declared.
+    Its sources have the slots of its shuffle, within their own upper bounds if any are declared.
     """
     bounds = now.requirements.sources
     unbounded = len(now.facts.sources) - len(bounds)
     return (1 + unbounded) * partitions + sum(min(source.upper, partitions) for source in bounds)
 
 
-# With which number of partitions a query starts.
+# The number of partitions that a query starts with.
 
 
 def choose_start(now: Situation) -> Choice:
-    """Choose the count with which a query starts, after its submission or after a stop."""
+    """Choose the count that a query starts with, after its submission or after a stop."""
     why_not = untouched(now.facts, now.settings)
     if why_not is not None:
         return nothing(now, why_not)
@@ -254,7 +255,7 @@ def choose_start(now: Situation) -> Choice:
     if possible is None and (now.shortage is None or now.shortage.awaited):
         return nothing(now, "start_without_resources")
     if now.facts.stateful and now.partitions is not None and now.recovering:
-        # Its last batch may have been started: that has to run with the partitions that it was planned for.
+        # Its last batch may have been started: that one must run with the partitions that it was planned for.
         return Choice(
             way="start",
             reason="start_after_failure",
@@ -285,7 +286,7 @@ def choose_start(now: Situation) -> Choice:
 
 
 def _choose_for_tasks(now: Situation) -> Choice:
-    """Choose Spark's count where it requests executors for tasks that wait, as far as so many can come."""
+    """Choose Spark's count where Spark requests executors for waiting tasks, as far as enough can come."""
     numbers: dict[str, float | int | str] = {"slots": now.slots, "session": now.facts.session_partitions}
     if now.facts.stateful and now.partitions is not None:
         return nothing(now, "start_for_executors", after=now.partitions, numbers=numbers)
@@ -294,7 +295,7 @@ def _choose_for_tasks(now: Situation) -> Choice:
 
 
 def _is_for_ever(now: Situation) -> bool:
-    """Say whether the count of a new checkpoint can never be changed, for want of a way to move its state."""
+    """Return whether the count of a new checkpoint can never change, because its state cannot be moved."""
     if not now.facts.stateful or makes_rescalable(now.facts, now.settings):
         return False
     obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
@@ -305,8 +306,8 @@ def _is_for_ever(now: Situation) -> bool:
 def _choose_for_growth(now: Situation, possible: int) -> Choice:
     """Choose a count that more slots can share later, but no more partitions than Spark would have taken.
 
-    Each partition costs some milliseconds in each batch, so as many as could ever be of use would be too
-    many. Flink leaves room for growth by a factor as well, when it derives a maximum parallelism.
+    Each partition costs some milliseconds in each batch, so the largest count that could ever be useful would
+    be too large. Flink also leaves room for growth by a factor, when it derives a maximum parallelism.
     """
     most = now.requirements.shuffle.parallelism(max(now.slots, now.facts.session_partitions))
     count = max(possible, min(GROWTH * possible, most))
@@ -331,7 +332,7 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
     gain = gain_of(now, target)
     if target == now.failed_target:
         return nothing(now, "failed_before", after=target, numbers=gain.numbers())
-    # What has a reserve is to have another one only where that is used up, or dear: then it pays.
+    # A reserve is replaced only where it is used up, or costs too much: then the move pays.
     pays = now.settings.rescale_policy == "always" or has_reserve(now) or gain.shortfall() is None
     if not pays and not is_beyond_bounds(now):
         return nothing(now, "start_checkpoint_kept", after=target, numbers=gain.numbers())

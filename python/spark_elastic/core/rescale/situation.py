@@ -1,7 +1,7 @@
-"""What a choice of the partition count depends on, what it says, and what both kinds of it ask.
+"""The inputs and the result of a choice of the partition count, and the questions common to both kinds.
 
 Pure arithmetic on a `Situation`. Each answer is a `Choice` that carries its reason, the numbers that were
-compared and what else was looked at; nothing here is an action yet.
+compared and the alternatives considered; it does not act yet.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import BatchModel
 from spark_elastic.core.settings import CoreSettings
 
-# What a rescale saves and what it costs: whether it pays.
+# The savings and the cost of a rescale: whether it pays.
 
 
 MIN_GAIN = 0.05
-"""The part of a batch's time that a rescale has to save: less is within the noise of a measurement."""
+"""The share of a batch's time that a rescale has to save: less is within the noise of a measurement."""
 
 
 @frozen(kw_only=True)
 class Gain:
-    """What another count saves, over the time in which a rescale has to pay for itself.
+    """The savings of another count, over the time in which a rescale has to pay for itself.
 
-    `before_ms` and `after_ms` are the durations of a batch, of which there are `batches` in
-    `horizon_ms`; `cost_ms` is the pause of a rescale. `slots` and `min_increase` are for the record only.
+    `before_ms` and `after_ms` are the durations of a batch; there are `batches` of them in `horizon_ms`.
+    `cost_ms` is the pause of a rescale. `slots` and `min_increase` are for the record only.
     """
 
     slots: int
@@ -43,21 +43,21 @@ class Gain:
 
     @property
     def saved_ms(self) -> float:
-        """What a batch takes less, negative if it takes longer."""
+        """The time that each batch saves, negative if it takes longer."""
         return self.before_ms - self.after_ms
 
     @property
     def saved_total_ms(self) -> float:
-        """What is saved within the horizon."""
+        """The total savings within the horizon."""
         return self.saved_ms * self.batches
 
     @property
     def net_ms(self) -> float:
-        """What is left of that when the rescale is paid for, negative if it never is."""
+        """The savings minus the cost of the rescale, negative if it never pays."""
         return self.saved_total_ms - self.cost_ms
 
     def shortfall(self) -> str | None:
-        """Name what the gain lacks, None if the rescale pays."""
+        """Return the reason why the rescale does not pay, None if it does."""
         if self.saved_ms < self.before_ms * MIN_GAIN:
             return "gain_too_small"
         if self.saved_total_ms <= self.cost_ms:
@@ -65,7 +65,7 @@ class Gain:
         return None
 
     def numbers(self) -> dict[str, float | int | str]:
-        """Return what the record of a decision says of it, rounded for reading."""
+        """Return the numbers for the record of a decision, rounded for reading."""
         return {
             "slots": self.slots,
             "before_ms": round(self.before_ms, 1),
@@ -84,13 +84,13 @@ HORIZON_MS = 600_000
 """A rescale that moves state has to pay for itself within this time."""
 
 RESCALE_COST_MS = 1_500
-"""A re-partitioning, until measured."""
+"""The duration of a re-partitioning, until measured."""
 
 TOLERANCE = 0.03
 """Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
 
 GROWTH = 4
-"""A count that is for ever leaves room for so many times as many slots."""
+"""A permanent count leaves room for this multiple of the slots."""
 
 UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 ENDING_TRIGGERS = ("once", "available_now")
@@ -108,15 +108,15 @@ class Situation:
     """Everything that a choice depends on.
 
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `slots` are those
-    that the query can use, with a `shortage` they do not meet its lower bounds. `seen_slots` are those that
-    it had lately. `reach` is 0, or under Spark's dynamic allocation the count that gives each executor that
-    can come a task to come for, up to Spark's own. `rescales` counts those of this query within the last
-    horizon, `pending` says that the checkpoint's last batch has to run first, `recovering` that the last run
-    has failed, `failed_target` is a count to which re-partitioning has just failed, `overdue` says that any
-    growth is to be carried out by now, `has_room` that its state may be moved beside those that are,
-    `expects_slots` that it lacks some that it was granted within the last horizon, `behind` that more rows
-    wait than its last micro-batch has read. `reading` is there for a query whose micro-batches have no
-    shuffle.
+    that the query can use; with a `shortage` they do not meet its lower bounds. `seen_slots` are its recent
+    numbers of slots. `reach` is 0, or under Spark's dynamic allocation the count that gives a task to each
+    executor that can come, up to Spark's own count. `rescales` counts those of this query within the last
+    horizon. `pending` says that the checkpoint's last batch has to run first, `recovering` that the last run
+    has failed. `failed_target` is a count to which re-partitioning has just failed. `overdue` says that any
+    growth should be carried out by now. `has_room` says that its state may be moved alongside those already
+    moving. `expects_slots` says that it lacks slots that it was granted within the last horizon, `behind`
+    that more rows wait than its last micro-batch has read. `reading` is set for a query whose micro-batches
+    have no shuffle.
     """
 
     facts: QueryFacts
@@ -151,9 +151,9 @@ class Situation:
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
 
-    `gain` is what was computed for a move, `reads` in how many tasks sources are to be read.
+    `gain` is the computed gain of a move, `reads` the number of tasks that should read the sources.
 
-    Most choices are made only to see that nothing has changed: alternatives are computed when asked for.
+    Most choices are made only to see that nothing has changed: alternatives are computed on access.
     """
 
     way: Way
@@ -168,12 +168,12 @@ class Choice:
 
     @property
     def is_into_bounds(self) -> bool:
-        """Whether the present count is outside of the bounds."""
+        """Whether the present count is outside the bounds."""
         return self.reason == "rescale_into_bounds"
 
     @property
     def alternatives(self) -> tuple[Alternative, ...]:
-        """The other counts that come to mind, with what the model expects of them."""
+        """The obvious other counts, with the model's estimate for each."""
         if self._compared is None:
             return ()
         now, possible = self._compared
@@ -184,7 +184,7 @@ class Choice:
 
 
 def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
-    """Say whether a query should get a checkpoint whose state can be re-partitioned later."""
+    """Return whether a query should get a checkpoint whose state can be re-partitioned later."""
     return (
         settings.state_store == "rescalable"
         and facts.stateful
@@ -197,7 +197,7 @@ def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
 
 
 def is_movable(facts: QueryFacts, provider: Provider, checkpoint_format: int, settings: CoreSettings) -> bool:
-    """Say whether the count of a query can be changed while it runs, by whatever way."""
+    """Return whether the count of a query can be changed while it runs, in any way."""
     if untouched(facts, settings) is not None:
         return False
     if not facts.stateful:
@@ -207,7 +207,7 @@ def is_movable(facts: QueryFacts, provider: Provider, checkpoint_format: int, se
 
 
 def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
-    """Name the reason for which the count of this query is nobody's business but the user's."""
+    """Return the reason why the count of this query is left to its user, None without one."""
     if settings.mode == "off":
         return "untouched_off"
     if facts.trigger in UNTOUCHED_TRIGGERS:
@@ -218,7 +218,7 @@ def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
 
 
 def repartition_obstacle(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> str | None:
-    """Name the reason for which the state of this query cannot be re-partitioned."""
+    """Return the reason why the state of this query cannot be re-partitioned, None if it can."""
     if facts.global_state:
         return "no_repartition_global"
     if not facts.moves_state:
@@ -238,13 +238,13 @@ def possible_count(now: Situation) -> int | None:
 
 
 def is_beyond_bounds(now: Situation) -> bool:
-    """Say whether nobody wants the present count: then it is not the question whether another one pays."""
+    """Return whether the present count is outside the bounds: then another one need not pay."""
     assert now.partitions is not None
     return not now.requirements.lower <= now.partitions <= now.requirements.upper
 
 
 def wanted_count(now: Situation, possible: int) -> int:
-    """Return the count that suits the slots best, which may be fewer than `possible`."""
+    """Return the count that suits the slots best, which may be less than `possible`."""
     if now.settings.rescale_policy == "always" or now.brings_executors:
         return possible
     best = now.model.best_partitions(now.slots, possible, TOLERANCE, now.seen_slots)
@@ -254,7 +254,7 @@ def wanted_count(now: Situation, possible: int) -> int:
 def gain_of(now: Situation, target: int) -> Gain:
     """Compare the present count with `target`.
 
-    Each rescale within the last horizon shortens it: where slots come and go, the next change is not far.
+    Each rescale within the last horizon shortens it: where slots come and go, the next change is near.
     """
     assert now.partitions is not None
     before_ms = now.model.batch_ms(now.partitions, now.slots)

@@ -1,20 +1,19 @@
-"""When a change of resources may lead to a rescale.
+"""The times at which a change of resources may lead to a rescale.
 
-Three durations rule it: the *cooldown* after the last start, the *stabilization* in which resources may
-settle, and the *maximum delay* between a change and its evaluation. Two things come in from outside: a
-*change* (slots, bounds or load are different) and a *trigger* (a good moment: a micro-batch was
-committed). Out comes one bit: make the transition now.
+Three durations control it: the *cooldown* after the last start, the *stabilization* in which resources may
+settle, and the *maximum delay* between a change and its evaluation. There are two inputs: a *change* (slots,
+bounds or load are different) and a *trigger* (a good moment: a micro-batch was committed). The output is one
+bit: make the transition now.
 
     Cooldown --> Idling --> Stabilizing --> Stabilized --> Transitioning
        |                        ^   |            |              ^
        +------------------------+   +------------|--------------+
                     Idling <---------------------+
 
-- Stabilization and maximum delay count from the first change that sufficed, not from the last one and not
-  from the end of the
-  cooldown; what has passed by then is due at once.
-- While stabilizing only *desired* resources (all that could be used) lead to a transition: at a trigger,
-  or at the latest the maximum delay after a change. Once stabilized, *sufficient* ones do.
+- Stabilization and maximum delay count from the first sufficient change, not from the last one and not from
+  the end of the cooldown; a duration that has passed by then ends at once.
+- While stabilizing, only *desired* resources (all that could be used) lead to a transition: at a trigger, or
+  at the latest the maximum delay after a change. Once stabilized, *sufficient* ones do.
 - Boundaries are inclusive. A change that did not suffice during the cooldown is judged again at its end.
 """
 
@@ -28,14 +27,14 @@ Phase = Literal["Cooldown", "Idling", "Stabilizing", "Stabilized", "Transitionin
 
 
 class Resources(Protocol):
-    """What the manager asks about the world, each time anew."""
+    """The manager's questions about the world, asked again each time."""
 
     def sufficient(self) -> bool:
-        """Say whether a rescale would be possible and of use."""
+        """Return whether a rescale would be possible and useful."""
         ...
 
     def desired(self) -> bool:
-        """Say whether that is so, and more slots could not be used anyway."""
+        """Return whether it is sufficient, and more slots could not be used."""
         ...
 
 
@@ -59,7 +58,7 @@ class TransitionManager:
 
     @property
     def due(self) -> int | None:
-        """The next moment at which something happens by itself, None if only an event can bring it."""
+        """The next moment of a change without an event, None if only an event can bring one."""
         match self.phase:
             case "Idling" | "Transitioning":  # first: a query is Idling most of its life
                 return None
@@ -79,7 +78,7 @@ class TransitionManager:
         return self.due
 
     def change(self, at: int, resources: Resources) -> bool:
-        """Note that the world is different; return True if the transition is to be made now."""
+        """Record that the world is different; return True if the transition should be made now."""
         if self.advance(at, resources):
             return True
         match self.phase:
@@ -100,7 +99,7 @@ class TransitionManager:
         return self.advance(at, resources)
 
     def trigger(self, at: int, resources: Resources) -> bool:
-        """Use a good moment; return True if the transition is to be made now."""
+        """Use a good moment; return True if the transition should be made now."""
         if self.advance(at, resources):
             return True
         match self.phase:
@@ -112,7 +111,7 @@ class TransitionManager:
                 return False
 
     def advance(self, at: int, resources: Resources) -> bool:
-        """Let all happen that is due at `at`, in order; return True if the transition is to be made now."""
+        """Do everything due at `at`, in order; return True if the transition should be made now."""
         while (due := self.due) is not None and due <= at:
             match self.phase:
                 case "Cooldown":
@@ -129,13 +128,13 @@ class TransitionManager:
         return False
 
     def retime(self, other: TransitionManager) -> None:
-        """Take over the durations of another manager; what has begun is counted from when it began."""
+        """Take over the durations of another manager; running waits count from when they began."""
         self.cooldown_ms = other.cooldown_ms
         self.stabilization_ms = other.stabilization_ms
         self.max_delay_ms = other.max_delay_ms
 
     def withdraw(self) -> None:
-        """Give up a transition that could not be made yet, and is not wanted any more."""
+        """Give up a transition that could not be made yet, and is no longer wanted."""
         assert self.phase == "Transitioning"
         self.phase = "Idling"
         self.first_change = None

@@ -1,1 +1,1 @@
-"""Custom policies at work: each runs in a process of its own, which can be killed."""
+"""Running custom policies: each has a process of its own, which can be killed."""

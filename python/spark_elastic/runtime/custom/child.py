@@ -1,8 +1,8 @@
-"""The process of one custom policy: it makes the policy, and answers what its parent asks, until that ends.
+"""The process of one custom policy: it creates the policy, and answers its parent until the parent ends.
 
-It hears through its standard input and answers through what was its standard output; whatever the code of
-others prints goes to standard error, and so to the driver's log. While that code runs, an alarm of the
-kernel is set: it ends this process even if the parent is gone, and even if no Python code runs any more.
+It reads from standard input, and answers through its original standard output. Whatever the policy's code
+prints goes to standard error, and so to the driver's log. While that code runs, an alarm of the kernel is
+set. The alarm ends this process even if the parent is gone, and even if no Python code runs any more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 def main() -> None:
-    """Serve until the parent is gone."""
+    """Answer requests until the parent is gone."""
     pipe = _take_over_pipes()
     try:
         begin: Begin = pickle.loads(pipe.receive())
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _take_over_pipes() -> Pipe:
-    """Keep the pipes to the parent from the code of others: it has an empty input, and prints to the log."""
+    """Hide the pipes to the parent from the policy's code: its input is empty, its output goes to the log."""
     reads, writes = os.dup(_STDIN), os.dup(_STDOUT)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STDIN)
@@ -68,7 +68,7 @@ def _answer(name: str, policy: Policy, view: ClusterView) -> PolicyAnswered:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    """Do something that may never end; then the kernel ends this process."""
+    """Limit the time of a block that may never end; after `seconds` the kernel ends this process."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

@@ -1,4 +1,4 @@
-"""The custom policies of one application: who asks them, and where their answers wait for the loop."""
+"""The custom policies of one application: ask them, and keep their answers for the loop."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from spark_elastic.runtime.custom.worker import Worker
 
 BEGIN_WAIT_S = 5.0
-"""How long the begin of an application waits for its policies; the driver gives up the process after 10 s."""
+"""Seconds that an application's start waits for its policies; the driver gives up the process after 10 s."""
 
 
 class Host:
-    """Asks custom policies; `wake` brings the loop round when there is an answer.
+    """Asks custom policies; `wake` wakes the loop when there is an answer.
 
-    Only the loop calls this, in its thread; nothing here waits for a policy but `problems`.
+    Only the loop calls this, in its thread. Only `problems` waits for a policy.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None, limits: Limits = LIMITS) -> None:
@@ -33,34 +33,34 @@ class Host:
         self._answers: deque[PolicyAnswered] = deque()
 
     def begin(self, settings: Settings) -> None:
-        """Take in what options are set for policies."""
+        """Set the options of the policies."""
         self._options = settings.policy_options
 
     def problems(self, policies: tuple[str, ...], wait_s: float = BEGIN_WAIT_S) -> tuple[str, ...]:
-        """Start these policies, and say which of them cannot be had, as far as that shows within `wait_s`."""
+        """Start these policies, and return why any is unusable, as far as that is known within `wait_s`."""
         workers = [self._worker(name) for name in policies]
         deadline = time.monotonic() + wait_s
         found = [worker.problem(max(0.0, deadline - time.monotonic())) for worker in workers]
         return tuple(problem for problem in found if problem is not None)
 
     def ask(self, question: AskPolicy) -> None:
-        """Ask a policy; its answer comes with `take`, whatever happens."""
+        """Ask a policy; `take` returns an answer in any case."""
         self._worker(question.policy).ask(question)
 
     def take(self) -> Iterator[PolicyAnswered]:
-        """Return the answers that have come, in order; who takes one gives it its id and its time."""
+        """Return the answers that have arrived, in order; the caller sets their ids and times."""
         while self._answers:
             yield self._answers.popleft()
 
     def close(self) -> None:
-        """End all of it."""
+        """End all policies."""
         for worker in self._workers.values():
             worker.close()
         self._workers.clear()
 
     def _worker(self, name: str) -> Worker:
         if name not in self._workers:
-            # Imported only where there is one: subprocesses take a while to import.
+            # Imported only if needed, because importing subprocess takes a while.
             from spark_elastic.runtime.custom.worker import Worker
 
             begin = Begin(

@@ -1,4 +1,4 @@
-"""Messages through a pair of pipes, each within a time limit: a length, then so many bytes."""
+"""Messages through a pair of pipes, each within a time limit: a length, then that number of bytes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _AT_ONCE = 1 << 16
 
 
 class PipeClosed(Exception):
-    """Nobody is at the other end any more."""
+    """The other end is closed."""
 
 
 class OutOfTime(Exception):
-    """The other end has not come to it in time."""
+    """The other end did not read or write in time."""
 
 
 class Pipe:
-    """One end: what is read from file descriptor `reads`, and written to `writes`; neither may block."""
+    """One end: reads from file descriptor `reads`, writes to `writes`, and makes both non-blocking."""
 
     def __init__(self, reads: int, writes: int) -> None:
         self._reads, self._writes = reads, writes
@@ -29,7 +29,7 @@ class Pipe:
             os.set_blocking(end, False)
 
     def send(self, message: bytes, deadline: float | None = None) -> None:
-        """Write a message by the `deadline` (seconds of the monotonic clock, None: there is none).
+        """Write a message by the `deadline` (seconds of the monotonic clock, None for no limit).
 
         Raises PipeClosed or OutOfTime.
         """
@@ -44,7 +44,7 @@ class Pipe:
                 raise PipeClosed from error
 
     def receive(self, deadline: float | None = None) -> bytes:
-        """Read a message by the `deadline`. Raises OutOfTime, or PipeClosed: also for one too long."""
+        """Read a message by the `deadline`. Raises OutOfTime, or PipeClosed, also for one too long."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, deadline))
         if length > _LONGEST:
             raise PipeClosed

@@ -1,7 +1,7 @@
-"""What the policy process and the process of a custom policy say to each other, and how long that may take.
+"""The messages between the policy process and the process of a custom policy, and their time limits.
 
-The parent pickles what it says: a `Begin`, then views. What it is told is JSON, since the code of others
-could have written it.
+The parent pickles its messages: a `Begin`, then views. The replies are JSON, since the policy's code could
+have written them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from spark_elastic.wire import WireError, decode_event, encode_event
 
 @frozen(kw_only=True)
 class Limits:
-    """How long something may take, in seconds.
+    """Time limits, in seconds.
 
-    `answer_s`: an answer. `begin_s`: until a policy is imported and made. `alive_s`: either of these, where
-    nobody is left to end the process: then the kernel does.
+    `answer_s` is for an answer, `begin_s` for importing and creating a policy. `alive_s` is for either of
+    these if the parent is gone: then the kernel ends the process.
     """
 
     answer_s: float = 5.0
@@ -33,7 +33,7 @@ LIMITS = Limits()
 
 @frozen(kw_only=True)
 class Begin:
-    """The first message: which policy it is to be, its options, and how long its code may run at a time."""
+    """The first message: the policy's name, its options, and the seconds its code may run at a time."""
 
     policy: str
     options: Mapping[str, str]
@@ -45,12 +45,12 @@ class Nonsense(ValueError):
 
 
 def encode_begun(error: str | None) -> bytes:
-    """Say that the policy is there, or why it is not."""
+    """Encode that the policy was created, or why it was not."""
     return json.dumps({"error": error}).encode()
 
 
 def decode_begun(message: bytes) -> str | None:
-    """Return why the policy is not there, None: it is. Raises Nonsense."""
+    """Return why the policy was not created, or None if it was. Raises Nonsense."""
     try:
         error = json.loads(message)["error"]
     except (ValueError, TypeError, KeyError) as wrong:
@@ -61,12 +61,12 @@ def decode_begun(message: bytes) -> str | None:
 
 
 def encode(answer: PolicyAnswered) -> bytes:
-    """Write an answer."""
+    """Encode an answer."""
     return json.dumps(encode_event(answer)).encode()
 
 
 def decode(message: bytes) -> PolicyAnswered:
-    """Read an answer. Raises Nonsense."""
+    """Decode an answer. Raises Nonsense."""
     try:
         answer = decode_event(json.loads(message))
     except (WireError, ValueError, AttributeError) as wrong:

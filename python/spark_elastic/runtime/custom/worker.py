@@ -1,4 +1,4 @@
-"""One custom policy at work: a thread that talks to the process of the policy, and ends it if it hangs."""
+"""The worker of one custom policy: a thread that talks to the policy's process, and kills it if it hangs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spark_elastic.redaction import redacted
 from spark_elastic.runtime.custom import protocol
 from spark_elastic.runtime.custom.pipe import OutOfTime, Pipe, PipeClosed
 
-# The path of modules is ours, as it is now: what we can import, the policy can.
+# The child gets this process's module path as it is now, so that both can import the same modules.
 _BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from spark_elastic.runtime.custom.child import main; main()"
 _END_S = 2.0
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class NoAnswer(Exception):
 
 @frozen
 class Running:
-    """A process of a policy, and the pipes to it."""
+    """The process of a policy, and the pipes to it."""
 
     process: subprocess.Popen[bytes]
     pipe: Pipe = field(init=False)
@@ -48,21 +48,21 @@ class Running:
         return Pipe(self.process.stdout.fileno(), self.process.stdin.fileno())
 
     def end(self) -> None:
-        """End it, whatever it is at."""
+        """Kill the process, whatever it is doing."""
         self.process.kill()
         for end in (self.process.stdin, self.process.stdout):
             assert end is not None
             with suppress(OSError):
                 end.close()
-        with suppress(subprocess.TimeoutExpired):  # one that cannot even be killed is left to its fate
+        with suppress(subprocess.TimeoutExpired):  # a process that cannot be killed is abandoned
             self.process.wait(_END_S)
 
 
 class Worker:
-    """Asks the policy that `begin` names; `deliver` is called with each answer, in a thread of the worker's.
+    """Asks the policy that `begin` names; `deliver` is called with each answer, in the worker's thread.
 
-    It is asked one thing at a time: of what comes meanwhile the last counts. A process that has ended, or has
-    been ended, is replaced at the next question. There is never more than one.
+    One question is asked at a time; of those that arrive meanwhile, only the last one counts. A process that
+    has ended or was killed is replaced at the next question. There is never more than one.
     """
 
     def __init__(
@@ -79,25 +79,25 @@ class Worker:
         self._thread.start()
 
     def problem(self, timeout_s: float) -> str | None:
-        """Wait for the begin of the first process; return why there is none, None: there is one, or soon."""
+        """Wait for the start of the first process; return why it failed, None if it runs or still starts."""
         return self._problem if self._ready.wait(timeout_s) else None
 
     def ask(self, question: AskPolicy) -> None:
-        """Ask the policy; its answer is delivered, whatever happens."""
+        """Ask the policy; an answer is delivered in any case."""
         self._asked.put(question)
 
     def close(self) -> None:
-        """End the process, and this."""
+        """End the process and this worker."""
         self._asked.put(None)
         running = self._running
         if running is not None:
-            running.process.kill()  # the thread notices, and does the rest
+            running.process.kill()  # the thread notices, and cleans up
         self._thread.join(_END_S)
 
     def _work(self) -> None:
         try:
             self._running = self._begun()
-        except Exception as error:  # at the next question it is tried again, whatever it was
+        except Exception as error:  # whatever it was, the next question tries again
             self._problem = redacted(str(error))
             self._end()
         finally:
@@ -108,13 +108,13 @@ class Worker:
                 answer = self._answer(question)
             except NoAnswer as error:
                 answer = self._failed(str(error))
-            except Exception as error:  # whatever it is, who has asked waits for something
+            except Exception as error:  # whatever it is, the loop waits for an answer
                 _log.exception("asking the policy %s failed", self._begin.policy)
                 answer = self._failed(f"{type(error).__name__}: {error}")
             took_ms = round((time.monotonic() - began) * 1_000)
             try:
                 self._deliver(evolve(answer, policy=question.policy, asked=question.id, took_ms=took_ms))
-            except Exception:  # the next question is to be answered all the same
+            except Exception:  # the next question must still be answered
                 _log.exception("delivering an answer of the policy %s failed", self._begin.policy)
         self._end()
 
@@ -141,7 +141,7 @@ class Worker:
         return self._checked(answer, question)
 
     def _checked(self, answer: PolicyAnswered, question: AskPolicy) -> PolicyAnswered:
-        """Check once more what the process of the policy has let through: its code could be changed there."""
+        """Check the answer again: the policy's code could have changed the check in its own process."""
         if answer.wish is None or question.view is None:
             return answer
         try:
@@ -175,7 +175,7 @@ class Worker:
         late: Callable[[str], str],
         who: str,
     ) -> T:
-        """Send something and return what comes back. Raises NoAnswer, and the process is ended then."""
+        """Send something and return the reply. Raises NoAnswer, after ending the process."""
         deadline = time.monotonic() + wait_s
         try:
             running.pipe.send(pickle.dumps(sent), deadline)
@@ -187,10 +187,10 @@ class Worker:
             raise NoAnswer(f"{who} ended{self._exit()}") from None
         except protocol.Nonsense:
             self._end()
-            raise NoAnswer("its process wrote something else where its answer was to be") from None
+            raise NoAnswer("its process wrote something other than its answer") from None
 
     def _exit(self) -> str:
-        """Say with which code the process has ended, and let go of it."""
+        """Return how the process has ended, as part of a sentence, and release it."""
         running = self._running
         with suppress(subprocess.TimeoutExpired):
             if running is not None:

@@ -1,10 +1,10 @@
-"""A streaming application as anyone would write it: two queries over order lines as they arrive.
+"""A plain streaming application: two queries over order lines as they arrive.
 
 usage: lineitem_stream.py INCOMING ORDERS OUTPUT [INTERVAL [LOOKUP_MS]]
 INCOMING is a folder of Parquet files, or a Kafka topic with lines of CSV: kafka:HOST:PORT/TOPIC
-INTERVAL is how often a micro-batch begins (1 second), LOOKUP_MS how long each line waits for the answer of a
-service that is asked about it; none is asked by default.
-It ends when there is a file OUTPUT/_done and both queries have read all that came before it.
+INTERVAL is the time between the starts of micro-batches (1 second). LOOKUP_MS is how long each line waits for
+the answer of a simulated lookup service; by default there is no lookup.
+The application ends once the file OUTPUT/_done exists and both queries have read all input before it.
 """
 
 import sys
@@ -38,9 +38,9 @@ def arrived(read: DataFrameReader | DataStreamReader, incoming: str) -> DataFram
 
 
 def enrich(lines: DataFrame, orders: DataFrame, lookup_ms: int = 0) -> DataFrame:
-    """Add to each line its order's customer, date and priority, its revenue, and what a lookup answers."""
+    """Add to each line its order's customer, date and priority, its revenue, and the answer of a lookup."""
     added = ["o_custkey", "o_orderdate", "o_orderpriority", "revenue"]
-    # The service is none here: its answer takes its time and says nothing.
+    # The lookup is simulated: it takes its time and returns nothing.
     answer = [f"reflect('java.lang.Thread', 'sleep', {lookup_ms}L) AS answer"] if lookup_ms else []
     known = orders.select(
         F.col("o_orderkey").alias("l_orderkey"), "o_custkey", "o_orderdate", "o_orderpriority"
@@ -53,7 +53,7 @@ def enrich(lines: DataFrame, orders: DataFrame, lookup_ms: int = 0) -> DataFrame
 
 
 def totals(lines: DataFrame) -> DataFrame:
-    """Count and sum the lines of each ship mode in windows of five seconds of arrival."""
+    """Count and sum the lines of each ship mode in five-second windows of arrival."""
     window = F.window("arrival", "5 seconds")
     return (
         lines.withWatermark("arrival", "5 seconds")
@@ -68,9 +68,9 @@ def totals(lines: DataFrame) -> DataFrame:
 
 
 def main(incoming: str, orders: str, output: str, interval: str = "1 second", lookup_ms: str = "0") -> None:
-    """Run both queries until the input is said to be complete."""
+    """Run both queries until the input is marked as complete."""
     spark = SparkSession.builder.appName("lineitem-stream").getOrCreate()
-    # In one piece: Spark runs Python unbuffered, and lines of the log come between pieces.
+    # In one write: Spark runs Python unbuffered, so log lines could come between several writes.
     print(f"UI: {spark.sparkContext.uiWebUrl}\n", end="", flush=True)
     lines = arrived(spark.readStream, incoming)
     queries = {

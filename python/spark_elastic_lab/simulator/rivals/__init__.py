@@ -1,5 +1,5 @@
-"""The rules of others, made again from their public formulas, to be compared with: a file for each.
+"""Rival scaling rules, reimplemented from their public formulas, for comparison.
 
-They decide how many executors there are, or how many slots a query has; everything else is as with our own
-policies, which favours them: partitions follow the slots, and a rescale costs no restart.
+They decide the number of executors, or of the slots of a query. Everything else works as with our
+own policies, which favours them: partitions follow the slots, and a rescale costs no restart.
 """

@@ -1,7 +1,7 @@
 """DS2: instances = input rate / the rate of one instance while it works.
 
 Source: Kalavri and others, *Three steps is all you need*, OSDI 2018, and its controller
-(strymon-system/ds2). An instance is a slot; its useful time is the part of the time in which its query has a
+(strymon-system/ds2). An instance is a slot; its useful time is the share of time in which its query runs a
 micro-batch.
 """
 
@@ -20,16 +20,16 @@ from spark_elastic_lab.simulator.rivals.rival import ADAPTIVE, window
 
 
 def instances(rate: float, true_rate: float, current: int, scaling_factor: float = 0.0) -> int:
-    """Return how many instances a rate needs, if `current` ones together could do `true_rate`."""
+    """Return the instances that a rate needs, if `current` instances together can process `true_rate`."""
     return max(1, math.ceil(rate / (true_rate / current) * (1 + scaling_factor) - 1e-9))
 
 
 @define(kw_only=True)
 class Ds2:
-    """Looks each `interval_s` (s), and leaves out `warm_up` looks after a change.
+    """Decides every `interval_s` (s), and skips `warm_up` decisions after a change.
 
-    `ratio`: where nothing is to grow, but a source has more than so many times what is read, all counts are
-    multiplied by that.
+    `ratio`: if a query would not grow, but its input rate exceeds the observed rate by more than this factor,
+    its slots are multiplied by the quotient of the two rates.
     """
 
     settings: ClassVar[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ class Ds2:
     _looks: dict[str, int] = field(factory=dict, init=False)
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return the slots for each query of which enough is known."""
+        """Return the slots for each query with enough data."""
         wishes = {}
         for name, query in view.queries.items():
             self._looks[name] = looks = self._looks.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""A fixed number of executors: what most streaming applications have."""
+"""A fixed number of executors, as in most streaming applications."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_elastic_lab.simulator.rivals.rival import REACTIVE
 
 @frozen(kw_only=True)
 class Fixed:
-    """Always `executors`."""
+    """Always uses `executors` executors."""
 
     settings: ClassVar[Mapping[str, str]] = REACTIVE
 
@@ -24,18 +24,18 @@ class Fixed:
     interval_s: ClassVar[float] = 3_600.0
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return the one number."""
+        """Return the fixed number."""
         return Wish(executors=self.executors)
 
 
-# An oracle: it knows the future, and has at each moment what the next ones need.
+# An oracle: it knows the future and always has the executors that the next moments need.
 
 
 @frozen(kw_only=True)
 class Oracle:
-    """Asks `ahead_s` (s) before executors are needed, and keeps them for `keep_s` (s) after that.
+    """Requests executors `ahead_s` (s) before they are needed, and keeps them for `keep_s` (s) afterwards.
 
-    `begun` is when the simulation began (epoch ms). Without the second every dip would cost two rescales.
+    `begun` is the start of the simulation (epoch ms). Without `keep_s`, every dip would cost two rescales.
     """
 
     settings: ClassVar[Mapping[str, str]] = REACTIVE
@@ -47,6 +47,6 @@ class Oracle:
     begun: int
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return the most that is needed around now, until what is asked for has come."""
+        """Return the most executors needed around now, until a new request takes effect."""
         now = view.at - self.begun
         return Wish(executors=self.demand.most(now - self.keep_s * 1_000, now + self.ahead_s * 1_000))

@@ -1,9 +1,9 @@
 """Flink's autoscaler, with its defaults, on micro-batches: a query is a vertex, a slot an instance.
 
-Source: apache/flink-kubernetes-operator, module flink-autoscaler. Its busy time is the part of the time in
-which a micro-batch runs. Left out is what does not count here or is off by default: memory, quotas, learned
-scalability, the detection of ineffective scalings. Left out as well, though it is on by default, is the rate
-that was observed while a source had a lag, which replaces the one that follows from busy time.
+Source: apache/flink-kubernetes-operator, module flink-autoscaler. Its busy time is the share of time in which
+a micro-batch runs. Features that do not matter here or are off by default are left out: memory, quotas,
+learned scalability, the detection of ineffective scalings. Also left out, though on by default, is the rate
+observed while a source had a lag, which replaces the rate derived from busy time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic_lab.simulator.rivals.rival import ADAPTIVE, window
 
-# How Flink's autoscaler aligns a parallelism with the partitions of what is read.
+# How Flink's autoscaler aligns a parallelism with the source's partitions.
 # Source: apache/flink-kubernetes-operator, ``job.autoscaler.scaling.parallelism-alignment.mode``.
 
 
@@ -30,10 +30,10 @@ Alignment = Literal["BALANCED", "EVENLY_SPREAD", "OFF"]
 def align(
     mode: Alignment, current: int, wanted: int, *, partitions: int, most: int, upper: int = 2**31 - 1
 ) -> int:
-    """Return the first parallelism from `wanted` on that suits the partitions, else `wanted`.
+    """Return the first parallelism at or above `wanted` that suits the partitions, else `wanted`.
 
-    Without `partitions` (0) the key groups count, `most`; `upper` is the largest that is allowed. One that
-    is to shrink does not grow.
+    If `partitions` is 0, the number of key groups `most` is used; `upper` is the largest parallelism allowed.
+    A scale-down is never aligned to more than the current parallelism.
     """
     total = partitions or most
     cap = min(total, most, upper)
@@ -52,7 +52,7 @@ def align(
 
 @frozen(kw_only=True)
 class FlinkOptions:
-    """Options ``job.autoscaler.*``; names that end in ``_s`` are s.
+    """Options ``job.autoscaler.*``; names that end in ``_s`` are seconds.
 
     Utilizations that are None are `boundary` above and below the target.
     """
@@ -82,10 +82,11 @@ class FlinkOptions:
 
 @frozen(kw_only=True)
 class Rates:
-    """Rates of a vertex (rows/s): what comes in, and what it could do while it works, infinity without work.
+    """Rates of a vertex (rows/s): its input, and its capacity while it works, infinity without work.
 
-    `lag` is in rows; `lag_rate` is what of it is to be done each second, None: by the time to catch up.
-    `catching_up` says that the lag is more than the backlog threshold, so that only what is needed counts.
+    `lag` is in rows; `lag_rate` is the part of it to process each second; if None, the catch-up time
+    determines it. `catching_up` means that the lag exceeds the backlog threshold; then the usual utilization
+    band is ignored.
     """
 
     target: float
@@ -97,7 +98,7 @@ class Rates:
 
 @frozen(kw_only=True)
 class Evaluated:
-    """What the rule makes of them: a new parallelism, and whether the rates are outside of their band."""
+    """The result of the rule: a new parallelism, and whether the rates are outside their band."""
 
     capacity: float
     up: float
@@ -108,7 +109,7 @@ class Evaluated:
 
 
 def capacity(rates: Rates, utilization: float, options: FlinkOptions, *, with_restart: bool) -> float:
-    """Return the rate that is to be possible at a utilization (0 to 1): input, backlog, restart."""
+    """Return the required rate at a utilization (0 to 1): input, backlog, restart."""
     if utilization <= 0:
         return math.inf
     catch_up = _catch_up(rates, options)
@@ -119,7 +120,7 @@ def capacity(rates: Rates, utilization: float, options: FlinkOptions, *, with_re
 
 
 def evaluate(rates: Rates, parallelism: int, options: FlinkOptions, scalability: float = 1.0) -> Evaluated:
-    """Return what the rule wants; `scalability` is how much of itself an instance more adds (0 to 1)."""
+    """Apply the rule; `scalability` is the share of its rate that an additional instance adds (0 to 1)."""
     most, least = (1.0, 0.0) if rates.catching_up else (options.most_used, options.least_used)
     up = capacity(rates, most, options, with_restart=False)
     down = capacity(rates, least, options, with_restart=True)
@@ -128,7 +129,7 @@ def evaluate(rates: Rates, parallelism: int, options: FlinkOptions, scalability:
     factor = min(max(factor, 1 - options.down_factor), 1 + options.up_factor)
     lower = min(parallelism, options.min_parallelism)
     upper = max(parallelism, options.max_parallelism)
-    # What is a whole number but for rounding is one.
+    # Rounding errors must not add an instance.
     raw = math.ceil(factor * parallelism - 1e-9)
     return Evaluated(
         capacity=wanted,
@@ -141,7 +142,7 @@ def evaluate(rates: Rates, parallelism: int, options: FlinkOptions, scalability:
 
 
 def scalability(history: Sequence[tuple[int, float]], fewest: int = 3, least: float = 0.5) -> float:
-    """Fit how much an instance more speeds a vertex up, from (parallelism, true rate); 1 without enough."""
+    """Fit an additional instance's speed-up from (parallelism, true rate) pairs; 1 without enough data."""
     if len(history) < fewest:
         return 1.0
     base, rate = min(history)
@@ -161,10 +162,9 @@ _KEY_GROUPS = 128
 
 @define
 class DelayedDown:
-    """Waits before a step down, then goes to the most that was wanted in the last interval (s).
+    """Delays a step down, then takes the largest parallelism wanted within the last interval (s).
 
-    `wanted` are (time, parallelism, outside of the band), of which only those count that no later one
-    exceeds.
+    `wanted` holds (time, parallelism, outside the band), without entries that a later one reaches or exceeds.
     """
 
     interval_s: float
@@ -177,7 +177,7 @@ class DelayedDown:
         self.wanted.clear()
 
     def ask(self, now: float, parallelism: int, *, outside: bool) -> tuple[int, bool] | None:
-        """Want fewer; return what may be done by now, and whether it is outside of the band, else None."""
+        """Request fewer; return the parallelism allowed now and whether it is outside the band, or None."""
         if self.begun is None:
             self.begun = now
         while self.wanted and self.wanted[-1][1] <= parallelism:
@@ -192,7 +192,7 @@ class DelayedDown:
 
 @define
 class _Vertex:
-    """What is remembered of one query: the parallelism that it was given, and when it began with it (s)."""
+    """The state of one query: the parallelism it was given, and when (s)."""
 
     parallelism: int
     since: float
@@ -201,9 +201,9 @@ class _Vertex:
 
 @define(kw_only=True)
 class Flink:
-    """The autoscaler, which looks each `interval_s`; the options are those of its documentation (s).
+    """The autoscaler, which decides every `interval_s`; its options are those of Flink's documentation (s).
 
-    Nothing is decided before a window of `window_s` is full, which begins `stabilization_s` after a change.
+    It decides nothing until a window of `window_s` is full, which starts `stabilization_s` after a change.
     """
 
     settings: ClassVar[Mapping[str, str]] = {
@@ -246,7 +246,7 @@ class Flink:
         return Wish(queries=wishes)
 
     def _wanted(self, query: QueryMetrics, vertex: _Vertex, now: float) -> int | None:
-        """Return another parallelism if it is time for one."""
+        """Return a new parallelism if a change is allowed now."""
         full = vertex.since + self.stabilization_s + self.window_s
         samples = window(query, (now - self.window_s) * 1_000)
         if now < full or len(samples) < 2:
@@ -269,12 +269,12 @@ class Flink:
 
 
 def rates_of(samples: Sequence[Sample], options: FlinkOptions) -> Rates | None:
-    """Compute the rates over a window of micro-batches, None where it has no length."""
+    """Compute the rates over a window of micro-batches, or return None if it has no length."""
     first, last = samples[0], samples[-1]
     seconds = (last.started - first.started) / 1_000
     if seconds <= 0:
         return None
-    # The rows of a micro-batch have come before it began.
+    # The rows of a micro-batch arrived before it started.
     incoming = sum(sample.input_rows for sample in samples[1:]) / seconds
     rows = sum(sample.input_rows for sample in samples)
     busy = sum(sample.duration_ms for sample in samples) / 1_000

@@ -1,4 +1,4 @@
-"""Kubernetes' autoscaler on the load of the queries: batch time by trigger interval.
+"""Kubernetes' autoscalers on the load of the queries (batch time ÷ trigger interval) or on their lag.
 
 Source: Kubernetes' documentation of HorizontalPodAutoscaler (autoscaling/v2): replicas = current replicas ·
 metric / target, rounded up, with a tolerance of 0.1 and a window for steps down.
@@ -18,10 +18,10 @@ from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic_lab.simulator.rivals.rival import REACTIVE, TaskView
 
-# The rule of Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) for one external metric.
-# As its documentation has it: replicas = metric / target of one replica, rounded up; nothing is done within a
-# tolerance of 0.1; of what was recommended within a window the least counts for going up and the most for
-# going down. Without a value nothing is done.
+# The rule of Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) for one external metric. According to its
+# documentation, replicas = metric / target of one replica, rounded up; nothing changes within a tolerance of
+# 0.1. Of the recommendations within a window, the lowest applies to steps up and the highest to steps down.
+# Without a value nothing changes.
 
 
 TOLERANCE = 0.1
@@ -29,18 +29,18 @@ TOLERANCE = 0.1
 
 @define(kw_only=True)
 class Hpa:
-    """An autoscaler; `target` is what one replica is for, the windows are seconds."""
+    """An autoscaler; `target` is the metric's target for one replica, the windows are seconds."""
 
     target: float
     least: int
     most: int
     up_s: float
     down_s: float
-    # What was recommended, and when (seconds).
+    # The recommendations and their times (seconds).
     _recommended: deque[tuple[float, int]] = field(factory=deque)
 
     def replicas(self, current: int, value: float | None, now: float) -> int:
-        """Return how many there should be, with `current` there and the metric at `value`."""
+        """Return the desired replicas, given `current` replicas and the metric's value."""
         if value is None:
             return current
         wanted = current
@@ -57,9 +57,9 @@ class Hpa:
 
 @define(kw_only=True)
 class LoadHpa:
-    """Keeps the load of the busiest query at `target`, from `least` to `most` executors.
+    """Keeps the load of the busiest query at `target`, with `least` to `most` executors.
 
-    It looks each `interval_s` (s); `stabilization_s` (s) is the window for steps down.
+    It decides every `interval_s` (s); `stabilization_s` (s) is the window for steps down.
     """
 
     settings: ClassVar[Mapping[str, str]] = REACTIVE
@@ -77,10 +77,10 @@ class LoadHpa:
         )
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return as many executors as bring the load to the target."""
+        """Return the executors that bring the load to the target."""
         loads = [load for query in view.queries.values() if (load := _load(query)) is not None]
         current = len(view.executors)
-        # For the rule the metric is that of all replicas together.
+        # The rule expects the metric of all replicas together.
         value = max(loads) * current if loads else None
         return Wish(executors=max(self.least, self._rule.replicas(current, value, view.at / 1_000)))
 
@@ -97,13 +97,13 @@ def _load(query: QueryMetrics) -> float | None:
 
 # KEDA's scaler on the lag of a Kafka topic, through Kubernetes' autoscaler.
 # Source: KEDA's documentation of the scaler ``apache-kafka``, and Kubernetes' of HorizontalPodAutoscaler
-# (autoscaling/v2): replicas = lag / threshold, rounded up, at most as many as the topic has partitions; the
-# lag is polled, and a step down takes the most that was recommended within five minutes.
+# (autoscaling/v2): replicas = lag / threshold, rounded up, at most one per partition of the topic. The lag is
+# polled, and a step down uses the highest recommendation within five minutes.
 
 
 @define(kw_only=True)
 class Keda:
-    """One executor for each `threshold` rows of lag, from `least` to `most`; looks each `interval_s` (s).
+    """One executor for each `threshold` rows of lag, from `least` to `most`; decides every `interval_s` (s).
 
     `stabilization_s` (s) is the window for steps down.
     """
@@ -123,7 +123,7 @@ class Keda:
         )
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return as many executors as the lag of all queries calls for."""
+        """Return the executors that the lag of all queries requires."""
         assert isinstance(view, TaskView)
         lag = float(sum(view.uncommitted.values()))
         current = len(view.executors) if view.requested is None else view.requested

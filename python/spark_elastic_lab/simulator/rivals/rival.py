@@ -1,4 +1,4 @@
-"""What a rival is, and what it sees."""
+"""The interface of a rival, and the view it gets."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 
 @frozen(kw_only=True)
 class RunningBatch:
-    """A micro-batch that runs on `slots`; it has `begun` (epoch ms), and `left` of `tasks` are not done.
+    """A running micro-batch on `slots`; it has `begun` (epoch ms), and `left` of `tasks` are not done.
 
-    Or a batch stage, by a name of its own.
+    It can also be a batch stage, under its own name.
     """
 
     query: str
@@ -27,9 +27,9 @@ class RunningBatch:
 
 @frozen(kw_only=True)
 class TaskView(ClusterView):
-    """What those see besides who look at Spark's task scheduler, or at the source's broker.
+    """A view for rivals that also look at Spark's task scheduler or at the source's broker.
 
-    `uncommitted` are the rows, by query, that have come and are not through.
+    `uncommitted` are the rows, by query, that have arrived and are not committed.
     """
 
     running: tuple[RunningBatch, ...] = ()
@@ -37,31 +37,31 @@ class TaskView(ClusterView):
 
 
 def window(query: QueryMetrics, begin: float) -> tuple[Sample, ...]:
-    """Return the micro-batches that began after a moment (epoch ms), two at least if there are.
+    """Return the micro-batches that started after a moment (epoch ms), but at least the last two.
 
-    One that takes longer than the window of a rule is not to leave it blind.
+    A micro-batch that is longer than a rule's window must not leave the rule without data.
     """
     recent = sum(sample.started >= begin for sample in query.samples)
     return query.samples[-max(2, recent) :]
 
 
 class Rival(Policy, Protocol):
-    """A policy from outside, which looks each `interval_s` (s) and may remember what it has seen.
+    """A policy outside the scheduler, which decides every `interval_s` (s) and may keep state.
 
-    A wish for `executors` sets how many there are, in reactive mode; one for queries sets their upper bounds,
-    in adaptive mode: `settings` says which (and may say more). Nobody shows the reasons of its wishes.
+    A wish for `executors` sets their number, in reactive mode; a wish for queries sets their upper bounds, in
+    adaptive mode. `settings` selects the mode, and may set more. The reasons of its wishes are not shown.
     """
 
     settings: ClassVar[Mapping[str, str]]
 
     @property
     def interval_s(self) -> float:
-        """How often it looks (s)."""
+        """The time between decisions (s)."""
         ...
 
 
 REACTIVE: Mapping[str, str] = {"spark.elastic.schedulerMode": "reactive"}
-"""Settings of those who say how many executors there are."""
+"""Settings of rivals that set the number of executors."""
 
 ADAPTIVE: Mapping[str, str] = {"spark.elastic.schedulerMode": "adaptive"}
-"""Settings of those who say how many slots a query has."""
+"""Settings of rivals that set the slots of queries."""

@@ -1,8 +1,8 @@
-"""Spark's dynamic allocation: executors for the tasks that wait, none for those that do nothing.
+"""Spark's dynamic allocation: executors for waiting tasks, and none that are idle.
 
-Source: Spark's ``ExecutorAllocationManager`` and ``ExecutorMonitor`` (4.2), with their options. A micro-batch
-is taken as one stage here, and tasks as placed on the executors that came first, which favours it: the later
-ones are idle sooner.
+Source: Spark's ``ExecutorAllocationManager`` and ``ExecutorMonitor`` (4.2), with their options. Here a
+micro-batch counts as one stage, and tasks run on the oldest executors first. This favours the rule, as the
+newer executors become idle sooner.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spark_elastic_lab.simulator.rivals.rival import REACTIVE, TaskView
 
 @define
 class Ramp:
-    """How the target grows while tasks wait: by 1, 2, 4 and so on at each timeout (s).
+    """Grows the target while tasks wait: by 1, 2, 4 and so on at each timeout (s).
 
-    `target` is the number of executors that is asked for.
+    `target` is the requested number of executors.
     """
 
     target: int
@@ -33,7 +33,7 @@ class Ramp:
     _due: float | None = None
 
     def step(self, now: float, needed: int, there: int, least: int, most: int, *, waits: bool) -> int:
-        """Look at a moment (s): so many executors are needed and there, and tasks wait or do not."""
+        """Update the target at a moment (s), given the executors needed and present, and waiting tasks."""
         if not waits:
             self._due, self.add = None, 1
         elif self._due is None:
@@ -49,13 +49,13 @@ class Ramp:
 
 
 def needed_executors(tasks: int, ratio: float, slots: int) -> int:
-    """Return how many executors so many tasks, waiting or running, call for."""
+    """Return the executors that this number of waiting or running tasks needs."""
     return math.ceil(tasks * ratio / slots)
 
 
 @define(kw_only=True)
 class DynamicAllocation:
-    """``spark.dynamicAllocation.*`` under the names of its options, from `least` to `most` executors."""
+    """``spark.dynamicAllocation.*`` with the options as fields, from `least` to `most` executors."""
 
     settings: ClassVar[Mapping[str, str]] = REACTIVE
     interval_s: ClassVar[float] = 1.0
@@ -70,7 +70,7 @@ class DynamicAllocation:
     _busy: dict[str, int] = field(factory=dict, init=False)
 
     def decide(self, view: ClusterView) -> Wish:
-        """Return the target, and no executor less than those that have not been idle for long enough."""
+        """Return the target, but at least the executors that have not been idle for long enough."""
         assert isinstance(view, TaskView)
         there = len(view.executors)
         ramp = self._ramp = self._ramp or Ramp(max(self.least, there), self.backlog_s, self.sustained_s)
@@ -101,17 +101,17 @@ class DynamicAllocation:
 
 
 # Dynamic allocation for structured streaming, as SPARK-24815 proposes it.
-# Source: the proposal's text and its pull request to Spark (#42352), which was not merged. Tasks that wait
-# make the target grow as in dynamic allocation, but only where a micro-batch uses up its trigger interval;
-# executors that are idle for a part of it are given back, a share of all in one round. The names of its
-# options and their defaults are not public, so these are ours.
+# Source: the proposal's text and its pull request to Spark (#42352), which was not merged. Waiting tasks make
+# the target grow as in dynamic allocation, but only if a micro-batch uses up its trigger interval. Executors
+# that are idle for a part of the interval are released, a share of all in one round. The names of its options
+# and their defaults are not public, so these are ours.
 
 
 @define(kw_only=True)
 class StreamingAllocation:
-    """Grows where tasks wait after the share `up` of an interval, shrinks after a batch of less than `down`.
+    """Grows if tasks wait after the share `up` of an interval, shrinks after a batch shorter than `down`.
 
-    At most the share `release` of the executors is given back in one round, which lasts one interval; from
+    It releases at most the share `release` of the executors in one round, which lasts one interval; it uses
     `least` to `most` executors.
     """
 
@@ -156,7 +156,7 @@ class StreamingAllocation:
         return Wish(executors=target)
 
     def _has_room(self, view: TaskView) -> bool:
-        """Say whether the last micro-batch of each query has left its executors idle for long enough."""
+        """Return whether the last micro-batch of each query left its executors idle for long enough."""
         queries = view.queries.values()
         return bool(queries) and all(
             query.idle

@@ -88,7 +88,7 @@ def test_a_refusal_says_what_was_found_what_is_allowed_and_what_to_write(
 
 def test_vertices_are_named_in_a_refusal() -> None:
     (unknown, missing) = problems(declare({"shuffle": 10}, {"sort": pair()}))
-    assert unknown.message == "'sort' is no vertex of this query, allowed is shuffle: remove it"
+    assert unknown.message == "'sort' is not a vertex of this query, allowed is shuffle: remove it"
     assert '"shuffle": {"parallelism": {"lowerBound": -1, "upperBound": -1}}' in missing.message
 
 

@@ -177,7 +177,7 @@ class TestOrders:
         scene = adaptive(source_bounds={"counts": {"source-2": pair(upper=4)}})
         scene.start(4)
         actions = scene.submit(FACTS)
-        assert "'source-2' is no vertex of this query" in decisions(actions)[0].message
+        assert "'source-2' is not a vertex of this query" in decisions(actions)[0].message
         assert not [action for action in actions if isinstance(action, BoundSources)]
 
     def test_the_policy_file_has_sources_too(self, adaptive: Callable[..., Scene]) -> None:

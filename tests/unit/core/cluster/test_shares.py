@@ -209,7 +209,7 @@ class TestWhatIsShared:
         scene = world(stage, {"a": {"groups": {"source-4": "in"}}}, a=(1, 2))
         scene.start(2)
         (said,) = [one for one in decisions(submit(scene, "a")) if one.reason == "bounds_refused"]
-        assert "'source-4' is no vertex of this query, allowed is shuffle" in said.message
+        assert "'source-4' is not a vertex of this query, allowed is shuffle" in said.message
 
 
 class TestPriority:

@@ -132,7 +132,7 @@ def test_one_that_cannot_be_had_is_an_error_of_the_settings(
     Loop(gateway, clock, Scheduler, lambda *_: Journal(None), custom=Host()).run()
     (off,) = gateway.actions
     assert isinstance(off, TurnOff)
-    assert off.message.startswith("the settings cannot be used: ")
+    assert off.message.startswith("unusable settings: ")
     assert says in off.message
     assert started_since() == []
 

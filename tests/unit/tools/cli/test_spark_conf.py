@@ -67,7 +67,7 @@ def test_a_policy_python_that_is_set_stays() -> None:
 @pytest.mark.parametrize(
     ("existing", "mode", "says"),
     [
-        ({"spark.elastic.nonsense": "1"}, None, "spark.elastic.nonsense is no setting"),
+        ({"spark.elastic.nonsense": "1"}, None, "spark.elastic.nonsense is not a setting"),
         ({}, "turbo", "'turbo', allowed is one of reactive, adaptive, off"),
         ({JARS: "/old/spark-elastic_4.2_2.13-0.0.9.jar"}, None, "0.0.9.jar, this installation needs"),
     ],

@@ -116,7 +116,7 @@ class Machine:
 
     @property
     def files(self) -> Path:
-        return self.root / "Volumes" / "tools"
+        return self.root / "Volumes" / "main" / "tools" / "jars"
 
     @property
     def trouble(self) -> Path:
@@ -170,7 +170,7 @@ class Machine:
         self,
         platform: str,
         *,
-        place: str | None = "/Volumes/tools",
+        place: str | None = "/Volumes/main/tools/jars",
         files: Path | None = None,
         strict: bool = False,
         mode: str = "reactive",

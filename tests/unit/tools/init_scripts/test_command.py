@@ -37,7 +37,9 @@ def test_the_script_in_conf_is_what_the_command_writes(platform: str) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--strict", "--mode", "adaptive")], ids=["index", "place"])
-@pytest.mark.parametrize(("platform", "place"), [("databricks", "/Volumes/it's here"), ("emr", "s3://b/x")])
+@pytest.mark.parametrize(
+    ("platform", "place"), [("databricks", "/Volumes/main/tools/it's here"), ("emr", "s3://b/x")]
+)
 def test_shellcheck_has_nothing_to_say(
     platform: str, place: str, more: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -85,9 +87,10 @@ def test_a_script_has_the_checksum_of_each_file_and_pips_line_for_each_wheel(tmp
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("databricks", "--from", "s3://bucket/x"), "'s3://bucket/x' is no place for databricks"),
-        (("emr", "--from", "dbfs:/x"), "'dbfs:/x' is no place for emr"),
-        (("emr", "--from", "wheels"), "'wheels' is no absolute folder"),
+        (("databricks", "--from", "s3://bucket/x"), "'s3://bucket/x' is not a place for databricks"),
+        (("databricks", "--from", "/Volumes/main/x"), "name /Volumes/CATALOG/SCHEMA/VOLUME"),
+        (("emr", "--from", "dbfs:/x"), "'dbfs:/x' is not a place for emr"),
+        (("emr", "--from", "wheels"), "'wheels' is not an absolute folder"),
         (("emr", "--from", "s3://bucket/x"), "with the same files with --files"),
         (("databricks", "--configurations"), "--configurations is for emr: leave it out"),
         (("dataproc",), "'dataproc' is not one of 'databricks', 'emr'"),
@@ -131,7 +134,7 @@ def test_an_index_has_no_jars_that_stand_alone(tmp_path: Path) -> None:
 
 def test_what_a_place_is_called_reaches_bash_as_it_was_typed(tmp_path: Path) -> None:
     write_wheel(tmp_path)
-    place = "/Volumes/it's $(here)/x y"
+    place = "/Volumes/main/tools/it's $(here)/x y"
     text = run("databricks", "--from", place, "--files", tmp_path).output
     (line,) = [line for line in text.splitlines() if line.startswith("readonly FROM=")]
     shown = subprocess.run(["bash", "-c", f'{line}\nprintf %s "$FROM"'], capture_output=True, text=True)

@@ -228,7 +228,7 @@ def test_a_file_that_is_not_there_is_named(machine: Machine) -> None:
     script = machine.write("databricks")
     (machine.files / WHEEL).unlink()
     result = machine.run(script)
-    assert f"error: {machine.root}/Volumes/tools/{WHEEL} cannot be read, see " in result.stdout
+    assert f"error: {machine.root}/Volumes/main/tools/jars/{WHEEL} cannot be read, see " in result.stdout
     assert result.returncode == 0
 
 

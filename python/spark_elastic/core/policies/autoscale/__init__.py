@@ -1,1 +1,1 @@
-"""The policy that goes by what micro-batches take and what comes in: one file per question."""
+"""The policy `autoscale`, which decides by micro-batch durations and arrival rates: one file per question."""

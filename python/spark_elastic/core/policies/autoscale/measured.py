@@ -1,6 +1,6 @@
-"""What follows from the micro-batches of a query alone: computed once for these, not at each decision.
+"""Measurements that follow from a query's micro-batches alone: computed once for these, not per decision.
 
-A decision looks at all queries, and of most of them nothing has been heard since the last one.
+A decision covers all queries, and most of them have reported nothing since the last one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number
 
-# Whether more slots have made it faster: a step up that made batches slower is taken back.
-# What counts are micro-batches of about the same rows that ran with the slots that were *applied*, several of
-# each, not what was promised for those that were wanted. What was measured is kept for a while
-# (`QueryMetrics.earlier`), and so long the step is not made again.
+# Whether more slots have made a query faster: a step up that made batches slower is reverted.
+# The comparison uses micro-batches of about the same rows that ran with the slots that were *applied*,
+# several of each, not the predictions for those that were wanted. Measurements are kept for a while
+# (`QueryMetrics.earlier`), and the step is not repeated in that time.
 
 
 _KNOWN_BATCHES = 3
@@ -49,7 +49,7 @@ class Worse:
 
 
 def made_worse(samples: Sequence[Sample]) -> Worse | None:
-    """Find the fewest slots with which batches were faster than with the next more, None if none were."""
+    """Find the fewest slots with which batches were faster than with the next larger number, None if none."""
     took: dict[int, dict[int, list[Sample]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         if sample.steady and sample.input_rows > 0 and sample.slots > 0:
@@ -74,13 +74,13 @@ def _typical(batches: Sequence[Sample]) -> float:
 
 
 def _slower(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
-    """Say whether batches took longer, in all and for each row: by then there may be more rows."""
+    """Return whether batches took longer in total and per row, since there may be more rows by then."""
     limit = _typical(before)
     if min(batch.duration_ms for batch in after) <= limit or _typical(after) <= limit * _SLOWER:
         return False
     there = median(batch.total for batch in after)
     if 0 < there <= median(batch.total for batch in before):
-        return False  # there were no more executors, only slots that others had used, too
+        return False  # there were no more executors, only slots that others had used before
     return _per_row(after) > _per_row(before) * _SLOWER
 
 
@@ -88,23 +88,23 @@ def _per_row(batches: Sequence[Sample]) -> float:
     return median(batch.duration_ms / batch.rows_per_batch for batch in batches)
 
 
-# Whether memory is missing: how much of the time of tasks goes into garbage collection and spill.
-# More executors give none of it back: each has as many tasks at once, and as much memory for each of them.
+# Whether memory is short: how much of the tasks' time goes into garbage collection and spill.
+# More executors do not help: each runs the same number of tasks at once, with the same memory per task.
 
 
 _TOO_MUCH = 0.3
 """Three times what Spark's UI marks as too much garbage collection of a task."""
 _ENOUGH, _LAST = 2, 3
-"""A rate is known after two batches as well: what it is answered with is to be known by then."""
+"""Two batches are enough, as for a rate: a lack of memory must be known before the rate is acted on."""
 _DISK_BYTES_PER_MS = 125_000
-"""What a disk of the cloud writes as sold by default (125 MB/s), so that spill can be told as time."""
+"""The default write rate of a cloud disk (125 MB/s), so that spill can be expressed as time."""
 
 
 @frozen(kw_only=True)
 class Pressure:
-    """The `share` of the time of tasks (above 0, up to 1) that is lost for want of memory.
+    """The `share` of the tasks' time (above 0, up to 1) that is lost because memory is short.
 
-    `gc_share` of it is garbage collection; a micro-batch spills `spilled_bytes`.
+    `gc_share` of the tasks' time goes into garbage collection; a micro-batch spills `spilled_bytes`.
     """
 
     share: float
@@ -113,7 +113,7 @@ class Pressure:
 
 
 def memory_pressure(samples: Sequence[Sample]) -> Pressure | None:
-    """Find that the last micro-batches were short of memory, None if they were not, or it is not known."""
+    """Return the pressure in the last micro-batches, None if memory was not short or that is unknown."""
     works = [one.work for one in samples[-_LAST:] if one.work is not None and one.work.run_ms > 0]
     if len(works) < _ENOUGH:
         return None
@@ -128,16 +128,16 @@ def memory_pressure(samples: Sequence[Sample]) -> Pressure | None:
     )
 
 
-# Whether one task holds up the others: one key or partition has so many of the rows, or of those behind.
+# Whether one task holds up the others: one key or partition has too many of the rows, or of those behind.
 # A micro-batch cannot be shorter than its longest task, however many slots there are.
 
 
 _FAR = 5
-"""How many times the median is far: as Spark's ``skewedPartitionFactor``."""
+"""The multiple of the median that counts as far above it, as in Spark's ``skewedPartitionFactor``."""
 _MOST = 0.5
-"""The part of a micro-batch from which on one task holds it up."""
+"""The part of a micro-batch above which one task holds it up."""
 _HOT = 0.5
-"""The share of the rows behind from which on one partition holds up a query."""
+"""The share of the rows behind above which one partition holds up a query."""
 _FEWEST_PARTITIONS = 3
 
 
@@ -145,7 +145,7 @@ _FEWEST_PARTITIONS = 3
 class Skew:
     """The longest task takes `longest_ms`, half of the tasks take `median_ms` or less.
 
-    On `useful` slots all others are done by the time that the longest one is.
+    On `useful` slots all other tasks have finished when the longest one does.
     """
 
     longest_ms: int
@@ -154,7 +154,7 @@ class Skew:
 
 
 def skewed(samples: Sequence[Sample]) -> Skew | None:
-    """Find that in each of the last micro-batches one task took far longer than the others, None: in none."""
+    """Return the skew if one task took far longer than others in all of the last micro-batches, else None."""
     last = samples[-_LAST:]
     if len(last) < _ENOUGH or not all(map(_has_skew, last)):
         return None
@@ -176,25 +176,25 @@ def _has_skew(sample: Sample) -> bool:
 
 @frozen(kw_only=True)
 class Hot:
-    """One partition of a source has the `share` of the rows that are to be read, "" where it has no name."""
+    """The partition of a source with the `share` of the rows to read; `partition` is "" without a name."""
 
     share: float
     partition: str = ""
 
     @property
     def useful(self) -> int:
-        """The slots on which all other partitions are read by the time that this one is."""
+        """The slots on which all other partitions have been read when this one has."""
         return math.ceil(1 / self.share)
 
     @property
     def numbers(self) -> Mapping[str, Number]:
-        """What a decision tells of it."""
+        """The numbers that a decision reports about it."""
         named = f"partition {self.partition}" if self.partition else "one partition"
         return {"hot_percent": round(100 * self.share), "hot_partition": named}
 
 
 def hot_behind(latest: Sample) -> Hot | None:
-    """Find that most of the rows behind are in one partition, None: no more than others have, or unknown."""
+    """Return the partition that has most of the rows behind, None if there is none or it is unknown."""
     offsets, behind = latest.offsets_behind, latest.behind
     if offsets is None or not behind or offsets.avg <= 0:
         return None
@@ -207,7 +207,7 @@ def hot_behind(latest: Sample) -> Hot | None:
 
 
 def hot_input(samples: Sequence[Sample]) -> Hot | None:
-    """Find that in each of the last micro-batches the same partition had most of what was to be read."""
+    """Return the partition that had most of the rows to read in each of the last micro-batches, else None."""
     last = samples[-_LAST:]
     told = [one.fullest for one in last if one.fullest is not None]
     if len(last) < _ENOUGH or len(told) < len(last) or len({one.name for one in told}) > 1:
@@ -217,21 +217,21 @@ def hot_input(samples: Sequence[Sample]) -> Hot | None:
     return Hot(share=median(one.share for one in told), partition=told[-1].name)
 
 
-# What has been tried: slots that did not do for a load are not gone back to while it is no less.
-# A line says what slots should do. Tasks come in whole waves, though, and other queries run beside: so a
-# count that the line recommends may fall short again and again. What was measured with it counts more.
+# What has been tried: slots that were too few for a load are not used again while the load is no less.
+# A line predicts the effect of slots. But tasks run in whole waves, and other queries run alongside, so a
+# count that it recommends may fall short repeatedly. A measurement with that count has more weight.
 
 
 _TRIES = 2
 _ALIKE = 0.6
-"""From so large a part of the rows on a batch tells what all of them would take."""
+"""A batch with at least this part of the rows shows how long all of them would take."""
 
 
 def tried(samples: Sequence[Sample], rows: float, fixed_ms: float) -> Mapping[int, float]:
-    """Return, by the slots that were measured, what a batch of so many rows takes with them (ms).
+    """Return, by the slots that were measured, how long a batch of `rows` takes with them (ms).
 
-    A batch of other rows tells it by its part beyond `fixed_ms`. It takes two of them, so that one that was
-    slow tells nothing.
+    A batch of other rows counts with the part beyond `fixed_ms`, in proportion. At least two batches are
+    needed, so that a single slow one shows nothing.
     """
     found: dict[int, list[float]] = defaultdict(list)
     least = _ALIKE * rows
@@ -244,26 +244,25 @@ def tried(samples: Sequence[Sample], rows: float, fixed_ms: float) -> Mapping[in
 
 
 def most_that_fell_short(took: Mapping[int, float], room_ms: float) -> int:
-    """Return the most slots of which what was `tried` would not fit into the room, 0 for none."""
+    """Return the most slots whose `tried` duration would not fit into the room, 0 for none."""
     return max((slots for slots, ms in took.items() if ms > room_ms), default=0)
 
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
-"""What batches take of which none has read rows."""
+"""The duration of batches if none of them has read rows."""
 _KEPT = 2_048
 
 
 @frozen(kw_only=True)
 class Measured:
-    """How long batches take, what comes in, and what follows from that by the settings of the query.
+    """How long batches take, what arrives, and what follows from that with the settings of the query.
 
-    `backlog` is what has piled up, None if that is nothing to speak of, `hot` the one partition that has most
-    of it, `hot_input` that with most of what comes in, None if that is no more than in others. `worse` is a
-    step up that made batches slower, `pressure` a want of memory, `skew` a task that holds up the others,
-    None if there is none. `source_tasks` are the most tasks that the sources were read with where more could
-    not be had, or where there were more slots than that, None: nowhere.
-    `fell_short` are the most slots of which it was measured that they are too few for what comes in, 0 for
-    none.
+    `backlog` is what has piled up, None if negligible. `hot` is the one partition that has most of it,
+    `hot_input` the one with most of what arrives, None if there is none. `worse` is a step up that made
+    batches slower, `pressure` a lack of memory, `skew` a task that holds up the others, None if there is
+    none. `source_tasks` is the most tasks that read the sources in a batch where more were not possible, or
+    with more slots than tasks, None without such a batch. `fell_short` is the most slots that were measured
+    as too few for what arrives, 0 for none.
     """
 
     model: BatchTime
@@ -280,14 +279,14 @@ class Measured:
 
 
 def measured(query: QueryMetrics) -> Measured | None:
-    """Return what the micro-batches of a query tell, None before they have told a rate."""
+    """Return what the micro-batches of a query show, None before they have shown a rate."""
     return _measured(
         _Known(query.earlier, query.samples, query.settings, query.facts.trigger_ms, query.throttled)
     )
 
 
 class _Known:
-    """What it follows from, the same only as objects: to compare each batch costs more than it saves."""
+    """The inputs, compared by identity, since comparing each batch costs more than it saves."""
 
     __slots__ = ("earlier", "interval_ms", "samples", "settings", "throttled")
 
@@ -354,8 +353,8 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
     return max(short) if short else None
 
 
-# What more executors cannot help: few source tasks, a step that made it worse, a fixed count.
-# Nor do they help where memory is missing and not cores, or where one task holds up all others.
+# Where more executors cannot help: few source tasks, a step that made batches slower, a fixed count.
+# Nor do they help if memory is short and not cores, or if one task holds up all others.
 
 
 @frozen(kw_only=True)
@@ -368,9 +367,9 @@ class Bottleneck:
 
 
 def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck | None:
-    """Find what limits the slots that a query can use, which has `current` ones; None: nothing that is known.
+    """Find what limits the slots that a query can use, None if nothing known does.
 
-    `known` is what its micro-batches tell.
+    `known` is what its micro-batches show, `current` the number of slots that it has.
     """
     limits = (
         _source_tasks(query, known.source_tasks),
@@ -385,21 +384,21 @@ def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck
 
 
 def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
-    """Find that a query without a shuffle is read with as many tasks as its sources can have."""
+    """Find that a query without a shuffle is read with the most tasks that its sources can have."""
     if tasks is None or not _reads_alone(query):
         return None
     return Bottleneck(slots=tasks, reason="autoscale_source_tasks", numbers={"tasks": tasks})
 
 
 def _hot_input(query: QueryMetrics, hot: Hot | None) -> Bottleneck | None:
-    """Find that one task reads most of the rows of a query without a shuffle, that of a full partition."""
+    """Find that one task, with a full partition, reads most of the rows of a query without a shuffle."""
     if hot is None or not _reads_alone(query):
         return None
     return Bottleneck(slots=hot.useful, reason="autoscale_hot_partition", numbers=hot.numbers)
 
 
 def _reads_alone(query: QueryMetrics) -> bool:
-    """Say whether a query has no shuffle, and no slot gets its sources another task."""
+    """Return whether a query has no shuffle, and more slots give its sources no more tasks."""
     if query.facts.stateful or any(sample.work is not None for sample in query.samples):
         return False
     whole = bool(query.samples) and query.samples[-1].whole
@@ -407,7 +406,7 @@ def _reads_alone(query: QueryMetrics) -> bool:
 
 
 def _worse(worse: Worse | None) -> Bottleneck | None:
-    """Find that a step up has made batches slower; it is taken back."""
+    """Find that a step up has made batches slower, so it is reverted."""
     if worse is None:
         return None
     numbers: dict[str, Number] = {
@@ -419,7 +418,7 @@ def _worse(worse: Worse | None) -> Bottleneck | None:
 
 
 def _memory(pressure: Pressure | None, current: int) -> Bottleneck | None:
-    """Find that memory is missing: what it has it keeps, since it may need the heaps that are there."""
+    """Find that memory is short: the query keeps its slots, since it may need the heaps of its executors."""
     if pressure is None:
         return None
     numbers: dict[str, Number] = {
@@ -431,9 +430,9 @@ def _memory(pressure: Pressure | None, current: int) -> Bottleneck | None:
 
 
 def _skew(skew: Skew | None, current: int) -> Bottleneck | None:
-    """Find that one task holds up the others, which more slots than are useful beside it do not shorten.
+    """Find that one task holds up the others; more slots than are useful beside it do not help.
 
-    None is given back for that: the stages that read the sources may use more.
+    No slots are given back for that: the stages that read the sources may use more.
     """
     if skew is None:
         return None

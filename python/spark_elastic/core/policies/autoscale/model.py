@@ -2,11 +2,11 @@
 
     time(rows, slots) = fixed + row · rows / slots
 
-Planning, offsets and commit do not shrink with slots, which is what makes a linear rule overshoot. The line
-is Tukey's resistant line: the slope goes through the medians of the lower and the upper third of what was
-measured, ordered by rows per slot, so that a few odd batches on either side move nothing. Then it is scaled
-to what the last batches took. Batches of one size cannot tell the parts apart: then a usual fixed part is
-taken.
+Planning, offsets and commit do not shrink with slots, which makes a linear rule overshoot. The line is
+Tukey's resistant line: its slope goes through the medians of the lower and the upper third of the
+measurements, ordered by rows per slot, so a few odd batches on either side move nothing. It is then scaled
+to the durations of the last batches. Batches of one size cannot tell the parts apart; the fixed part is then
+assumed to have its usual size.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from spark_elastic.core.rescale.gain import BASE_MS, OVERHEAD_MS
 
 _USUAL_FIXED_MS = BASE_MS + OVERHEAD_MS["rocksdb"]
 _MOST_GUESSED = 0.5
-"""The most of a batch that is taken for its fixed part unmeasured, so that a guess never explains all."""
+"""The largest part of a batch that is assumed to be fixed, so that a guess never explains all of it."""
 _SPREAD = 1.3
-"""How far apart the thirds have to be, in rows per slot, to tell the parts apart."""
+"""The least ratio between the outer thirds, in rows per slot, that tells the parts apart."""
 _LATEST = 5
 _JUDGED = 15
 _ENOUGH = 3
@@ -35,10 +35,10 @@ _ENOUGH = 3
 
 @frozen(kw_only=True)
 class BatchTime:
-    """The fitted line: `fixed_ms` per batch and `row_ms` of one slot for each row.
+    """The fitted line: `fixed_ms` per batch, and `row_ms` of one slot per row.
 
-    It rests on so many `samples`; `error` is their typical relative distance from it (0 and up). `separates`
-    says that both parts were measured; else `fixed_ms` is what is usual.
+    It rests on a number of `samples`; `error` is their typical relative distance from it (0 and up).
+    `separates` says that both parts were measured; otherwise `fixed_ms` is the usual one.
     """
 
     fixed_ms: float
@@ -48,18 +48,18 @@ class BatchTime:
     separates: bool
 
     def batch_ms(self, rows: float, slots: float) -> float:
-        """Estimate what a batch of so many rows takes on so many slots (above 0)."""
+        """Estimate the duration of a batch of `rows` on `slots` (above 0)."""
         return self.fixed_ms + self.row_ms * rows / slots
 
     @property
     def confidence(self) -> float:
-        """How far the line can be trusted: from 0 to 1, by how many samples it has and how near they are."""
+        """How far the line can be trusted (0 to 1), by the number of samples and their distance from it."""
         many = self.samples / (self.samples + _ENOUGH)
         return many / (1 + self.error) * (1.0 if self.separates else 0.7)
 
 
 def fit(samples: Sequence[Sample]) -> BatchTime | None:
-    """Fit the line to micro-batches, the newest last; None without one that has read rows."""
+    """Fit the line to micro-batches, the newest last; None if none of them has read rows."""
     known = points(samples)
     if not known:
         return None
@@ -72,15 +72,15 @@ def fit(samples: Sequence[Sample]) -> BatchTime | None:
 
 
 def points(samples: Sequence[Sample]) -> tuple[tuple[float, float], ...]:
-    """Return rows for each busy slot, and duration (ms), of the micro-batches that tell what batches take."""
+    """Return rows per busy slot, and duration (ms), of the micro-batches that show how long batches take."""
     read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
-    # While slots change with each batch, those that did not run with the same ones all the time have to do.
+    # If slots change with each batch, those that did not run with the same slots throughout have to do.
     used = [sample for sample in read if sample.steady] or read
     return tuple((sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used)
 
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Lay the resistant line through points in order; None where they tell no slope."""
+    """Fit the resistant line to points in order; None if they show no slope."""
     third = len(points) // 3
     if third < 1:
         return None
@@ -100,37 +100,37 @@ def _guessed(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fixed, (took - fixed) / median(x for x, _ in points)
 
 
-# How many slots an objective takes: the load that a batch may be of its interval, and the lag.
-# A query with a trigger interval reads the rows of one interval with each batch, so the batch has to be
-# through in a part of it. One without is never without a batch, which grows until it keeps up: what has to
-# fit is the part that grows with rows. Where a source is read with a limit, the rows of a batch are given,
-# and what has to fit is the time that as many take to come.
+# The slots that an objective needs, given the load that a batch may put on its interval, and the lag.
+# A query with a trigger interval reads the rows of one interval with each batch, so the batch has to finish
+# within a part of it. A query without one always runs a batch, which grows until it keeps up: what has to fit
+# is the part that grows with rows. If a source is read with a limit, the rows of a batch are given, and it
+# has to fit into the time in which the same number of rows arrives.
 
 
 _LEAST_ROOM = 0.25
-"""The room that is made where the fixed part of a batch leaves less, as a part of it: more buys little."""
+"""The room to assume, as a multiple of the fixed part, if that leaves less: more slots would buy little."""
 
 _LEAST_BUSY = 0.01
-"""The part of what it can process that comes in at least, also with a load of 1 that leaves nothing else."""
+"""The least arrival rate to plan for, as a part of the capacity: with a load of 1, none would be left."""
 
 
 @frozen(kw_only=True)
 class Objective:
-    """What is to be kept: `load` (0 to 1) of `interval_ms`, 0 without one; and `max_lag_ms`, None for any."""
+    """The objective: `load` (0 to 1) of `interval_ms`, 0 without one; and `max_lag_ms`, None for any lag."""
 
     interval_ms: int
     load: float
     max_lag_ms: int | None = None
 
     def room_ms(self, load: float) -> float:
-        """Tell what a batch may take with this load, at most what the lag allows."""
+        """Return how long a batch may take with this load, at most what the lag allows."""
         room = load * self.interval_ms
         if self.max_lag_ms is None or self.max_lag_ms <= self.interval_ms:
             return room  # a row may have to wait for a whole interval, which no slot shortens
         return min(room, self.max_lag_ms - self.interval_ms)
 
     def busy(self, load: float, fixed_ms: float) -> float:
-        """Tell which part of what it can process at most a query without an interval may have to.
+        """Return the arrival rate that a query without an interval may have, as a part of its capacity.
 
         A batch takes fixed / (1 - part), and a row waits for one batch and is in the next.
         """
@@ -141,9 +141,10 @@ class Objective:
 
 @frozen(kw_only=True)
 class Needed:
-    """So many `slots` (not whole); `fixed` says that the fixed part leaves too little room for more to help.
+    """The `slots` that are needed, not rounded.
 
-    `admits` is False where the source's limit lets in less than comes, however many slots there are.
+    `fixed` says that the fixed part leaves too little room for more slots to help. `admits` is False if the
+    source's limit admits less than arrives, however many slots there are.
     """
 
     slots: float
@@ -152,7 +153,7 @@ class Needed:
 
     @property
     def whole(self) -> int:
-        """The slots, rounded up: what is whole but for rounding is whole."""
+        """The slots, rounded up; rounding errors above a whole number are ignored."""
         return max(1, math.ceil(self.slots - 1e-6))
 
 
@@ -164,9 +165,9 @@ def needed(
     load: float,
     batch_rows: float | None = None,
 ) -> Needed:
-    """Count the slots with which a query keeps its objective at this load.
+    """Compute the slots with which a query keeps its objective at this load.
 
-    `batch_rows` are those of a batch where a limit of the source says how many, None: what comes in.
+    `batch_rows` are the rows of a batch if a limit of the source fixes them, None for the rows that arrive.
     """
     if rows_per_ms <= 0:
         return Needed(slots=1)
@@ -185,31 +186,31 @@ def needed(
 
 
 def load_with(model: BatchTime, objective: Objective, rows_per_ms: float, slots: float) -> float:
-    """Estimate the load of a query with so many slots (above 0)."""
+    """Estimate the load of a query with `slots` (above 0)."""
     if objective.interval_ms == 0:
         return model.row_ms * rows_per_ms / slots
     return model.batch_ms(rows_per_ms * objective.interval_ms, slots) / objective.interval_ms
 
 
-# How much room is left above what comes in: as much as that varies, and as it grows until executors come.
-# A constant would be too much for a steady load and too little for one that leaps. What counts is how far the
-# rates of the last micro-batches lie from the line through them, and where that line leads.
+# The room above the arrival rate: as much as the rate varies, and as it grows until executors come.
+# A constant would be too much for a steady load and too little for one that jumps. What counts is how far the
+# rates of the last micro-batches lie from the line through them, and the slope of that line.
 
 
 _LEAST, _MOST = 0.08, 0.25
 _DEVIATIONS = 2.0
 _ENOUGH_BATCHES = 6
 _NEAR = 0.6
-"""A rate that is less than so much of the one before it, or of the one after it, has leapt."""
+"""A rate below this part of the one before it, or after it, marks a jump."""
 _SURE = 3.0
-"""A slope counts from so many times its standard error on: less is noise."""
+"""A slope counts from this multiple of its standard error on: less is noise."""
 
 
 @frozen(kw_only=True)
 class Variation:
     """How rates vary: `spread` is the standard deviation as a part of the rate, from 0 on.
 
-    `growth` is what the rate gains (negative: loses) for each ms, as a part of it; 0 where that is not sure.
+    `growth` is the change of the rate per ms, as a part of it; negative if it falls, 0 if not significant.
     """
 
     spread: float = 0.0
@@ -217,12 +218,12 @@ class Variation:
 
     @property
     def load(self) -> float:
-        """The load that leaves so much room that all but the rarest micro-batches are in time (0 to 1)."""
+        """The load that leaves room for all but the rarest micro-batches to be in time (0 to 1)."""
         return 1 / (1 + min(_MOST, max(_LEAST, _DEVIATIONS * self.spread)))
 
 
 def variation(rates: Sequence[float], times: Sequence[int]) -> Variation:
-    """Lay a line through rates (rows per ms) at `times` (ms); too few of them tell nothing."""
+    """Fit a line to rates (rows per ms) at `times` (ms); too few of them show no variation."""
     begin = _after_last_leap(rates)
     rates, times = rates[begin:], times[begin:]
     count = len(rates)
@@ -240,7 +241,7 @@ def variation(rates: Sequence[float], times: Sequence[int]) -> Variation:
 
 
 def _after_last_leap(rates: Sequence[float]) -> int:
-    """Return where the rates begin that belong together: one that leaps tells nothing of how it varies."""
+    """Return the index of the first rate after the last jump, since a jump says nothing about variation."""
     for place in range(len(rates) - 1, 0, -1):
         before, after = rates[place - 1], rates[place]
         if before < _NEAR * after or after < _NEAR * before:
@@ -248,27 +249,27 @@ def _after_last_leap(rates: Sequence[float]) -> int:
     return 0
 
 
-# What comes in, and what has piled up.
-# Rows per second are those that the source *had* more of, so far as it says how many it has (latest offsets):
-# what was read, and what the rows behind have grown by. What is only read says nothing of a source that is
-# read with a limit.
+# The arrival rate, and the backlog.
+# The rate counts the rows that the source *gained*, if it reports how many it has (latest offsets): the rows
+# read, plus the growth of the rows behind. The rows read alone say nothing about a source that is read with a
+# limit.
 
 
 _RECENT_MS = 30_000
 _LEAST_BATCHES = 3
 _MOST_GROWTH = 1.2
 _MOST_AT_ONCE, _MOST_OF_A_FLOOD = 3.0, 10.0
-"""So many times the usual rate of a batch counts at most: more is one burst, or is seen again in the next."""
+"""A batch counts at most this multiple of the usual rate: more is one burst, or shows again in the next."""
 
 
 @frozen(kw_only=True)
 class Inflow:
-    """So many rows per ms come in.
+    """The arrival rate, in rows per ms.
 
-    `behind` are those that wait in the sources, None if no source says it. `grows` says that there are more
-    with each of the last batches, `limited` that the batches are as large as a limit of the source lets them
-    be: then `batch_rows` is that size. It is no limit if a policy has set it, by how fast batches are.
-    `variation` is how the rate goes up and down.
+    `behind` is the number of rows that wait in the sources, None if no source reports it. `grows` says that
+    it has risen with each of the last batches. `limited` says that the batches are as large as a limit of the
+    source allows; `batch_rows` is then that size. A limit that a policy has set does not count, since it
+    depends on the speed of batches. `variation` is how the rate varies.
     """
 
     rows_per_ms: float
@@ -279,15 +280,15 @@ class Inflow:
     variation: Variation = field(factory=Variation)
 
     def rows_per_ms_in(self, ms: float) -> float:
-        """Tell what will come in by then if it grows on as it did; what becomes less still counts whole."""
+        """Return the arrival rate after `ms` if it keeps growing; a falling rate still counts in full."""
         return self.rows_per_ms * min(_MOST_GROWTH, 1 + max(0.0, self.variation.growth) * ms)
 
 
 def inflow(samples: Sequence[Sample], interval_ms: int, *, throttled: bool = False) -> Inflow | None:
-    """Tell what comes in by the last micro-batches, None while that is not known.
+    """Estimate the arrival rate from the last micro-batches, None while it is unknown.
 
-    `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed.
-    Those of a query that is `throttled` by a policy are as large as that lets them be.
+    `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed. The
+    batches of a query that is `throttled` by a policy are as large as that allows.
     """
     recent = _recent(samples)
     before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]
@@ -316,7 +317,7 @@ def inflow(samples: Sequence[Sample], interval_ms: int, *, throttled: bool = Fal
 
 
 def _variation(samples: Sequence[Sample]) -> Variation:
-    """Tell how what comes in has varied with the micro-batches that are known."""
+    """Return how the arrival rate has varied over the micro-batches that are known."""
     rates, times = [], []
     for before, after in pairwise(samples):
         if after.gap_ms is not None:
@@ -326,12 +327,12 @@ def _variation(samples: Sequence[Sample]) -> Variation:
 
 
 def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:
-    """Compute the rate in rows per ms: that of all these batches or, if it is more, of the last ones.
+    """Compute the rate in rows per ms: that of all these batches or, if higher, of the last ones.
 
-    What comes all at once is a backlog and no rate: it shows as what is behind, or has been read with one
-    batch. Only where a source without a limit has `flooded` a batch the next one will have all that comes
-    meanwhile, so there the last rate counts, and much of it. Where rows come with some batches only, as files
-    do, those are compared with each other, and the last ones tell nothing.
+    Rows that arrive all at once are a backlog and no rate: they show as rows behind, or were read by one
+    batch. Only if a source without a limit has `flooded` a batch, the next one reads all that arrives
+    meanwhile; so then the last rate counts, up to a higher multiple. If only some batches have rows, as with
+    files, those are compared with each other, and the last ones say nothing.
     """
     usual = [came / gap for came, gap in zip(rows, gaps, strict=True) if came > 0]
     if not usual:
@@ -346,9 +347,9 @@ def _rate(rows: Sequence[int], gaps: Sequence[int], *, flooded: bool) -> float:
 
 
 def _arrived(before: Sample | None, after: Sample) -> int:
-    """Count the rows that the sources had more of when `after` was planned than when `before` was.
+    """Count the rows that the sources gained from the planning of `before` to that of `after`.
 
-    Where that is not known, they are those that were read.
+    If that is unknown, it is the rows that were read.
     """
     if before is None or before.behind is None or after.behind is None:
         return after.input_rows
@@ -356,7 +357,7 @@ def _arrived(before: Sample | None, after: Sample) -> int:
 
 
 def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Return the batches of the last half minute, and at least three."""
+    """Return the batches of the last 30 s, and at least three."""
     if not samples:
         return ()
     since = samples[-1].at - _RECENT_MS
@@ -364,33 +365,32 @@ def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:
     return samples[-max(count, _LEAST_BATCHES) :]
 
 
-# What has piled up: whether it is one, how fast it is to go, and when it will be gone.
+# The backlog: whether there is one, how fast it should shrink, and when it will be gone.
 
 
 _LEAST_MS = 10_000
-"""Less than this is no backlog: a batch that was a little late."""
+"""Fewer rows than arrive in this time are no backlog: a batch was slightly late."""
 
 
 @frozen(kw_only=True)
 class Backlog:
-    """So many `rows` are to be processed beside those that come in, within `within_ms`."""
+    """The `rows` to process within `within_ms`, in addition to those that arrive."""
 
     rows: float
     within_ms: int
 
     @property
     def rows_per_ms(self) -> float:
-        """How many have to go per ms."""
+        """The number of rows to process per ms."""
         return self.rows / self.within_ms
 
     def slots(
         self, model: BatchTime, inflow: Inflow, objective: Objective, *, current: float, ready_ms: float
     ) -> float:
-        """Count the slots with which it is gone in time, though more piles up until they are there.
+        """Compute the slots that process the backlog in time, although it grows until they are there.
 
-        `current` are those that work on it until then, for `ready_ms`. A source that is read with a limit
-        lets in no more than that for each interval, and batches follow each other at once while they take
-        longer than theirs.
+        `current` slots work on it until then, for `ready_ms`. A source that is read with a limit admits no
+        more than that per interval; batches that take longer than their interval follow each other at once.
         """
         meanwhile = max(0.0, inflow.rows_per_ms - _capacity(model, inflow, objective, current)) * ready_ms
         rate = inflow.rows_per_ms + (self.rows + meanwhile) / self.within_ms
@@ -406,18 +406,18 @@ class Backlog:
     def gone_in_ms(
         self, model: BatchTime, inflow: Inflow, objective: Objective, slots: float
     ) -> float | None:
-        """Forecast how long it takes until nothing is behind, None: with so many slots it never is."""
+        """Forecast the time until nothing is behind, None if these slots never get there."""
         capacity = _capacity(model, inflow, objective, slots)
         left = capacity - inflow.rows_per_ms
         return self.rows / left if left > 0 else None
 
 
 def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: int) -> Backlog | None:
-    """Tell what has piled up beyond what one batch reads anyway, None if that is nothing to speak of.
+    """Return the backlog beyond what one batch reads anyway, None if negligible.
 
-    A source without a limit is read whole, so of it nothing is behind; what has come in while a batch took
-    longer than its interval waits all the same. A shorter time to catch up than two intervals would call for
-    more executors in vain.
+    A source without a limit is read completely, so none of its rows are behind. Rows that arrived while a
+    batch took longer than its interval wait all the same. Catching up in less than two intervals would call
+    for more executors in vain.
     """
     overrun = max(0, latest.duration_ms - objective.interval_ms) if objective.interval_ms > 0 else 0
     rows = (inflow.behind or 0) + inflow.rows_per_ms * overrun
@@ -431,9 +431,9 @@ def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: i
 
 
 def _capacity(model: BatchTime, inflow: Inflow, objective: Objective, slots: float) -> float:
-    """Tell how many rows per ms can be processed at most."""
+    """Return the most rows that can be processed per ms."""
     if inflow.limited:
         took = max(model.batch_ms(inflow.batch_rows, slots), objective.interval_ms)
         return inflow.batch_rows / max(1.0, took)
-    # Batches grow until they take all the time.
+    # Batches grow until they take up all the time.
     return slots / model.row_ms if model.row_ms > 0 else float("inf")

@@ -1,6 +1,7 @@
-"""The policy: puts the answers together into one wish for each query, with the reason that counts most.
+"""The policy `autoscale`: combines the findings into one wish per query, with the reason that counts most.
 
-Up at once, down to the most that was wanted in a window, and nothing while it is not known what is needed.
+It scales up at once, and down to the most that was wanted in a window. It changes nothing while the need is
+unknown.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from spark_elastic.core.policies.view import BatchMetrics, ClusterView, QueryMet
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number
 
-# How many executors batch stages should have: as many as save them more time than they take to come.
+# The executors that batch stages should have: as many as save them more time than they take to come.
 # With work W left, in ms of one slot, and s slots for it, the stages take ``W ÷ s``. An executor that is
 # requested now comes after its start-up u, in which it is paid for and does nothing; with it they take ``u +
-# (W − s·u) ÷ (s + slots of one)``. It is requested if that is less by u or more: the work itself costs as
-# much on it as anywhere, so its start-up is its price.
+# (W − s·u) ÷ (s + slots of one)``. It is requested if that is less by u or more: the work itself costs the
+# same everywhere, so the start-up is the price of the executor.
 
 
 _LEFT_BY_QUERIES = 0.2
-"""The part of their slots that micro-batches leave to others: they are to take 0.8 of their time."""
+"""The part of their slots that micro-batches leave to others, since they should take 0.8 of their time."""
 
 
 @frozen(kw_only=True)
 class Price:
-    """What one more executor of `each` slots costs and is worth: it comes after `ready_ms`.
+    """Cost and benefit of one more executor of `each` slots, which comes after `ready_ms`.
 
-    It is worth its price if it saves more than `gain` times that.
+    It is worth its price if it saves at least `gain` times `ready_ms`.
     """
 
     each: int
@@ -43,22 +44,22 @@ class Price:
     gain: float
 
     def takes_ms(self, work_ms: float, slots: float, more: int) -> float:
-        """Return how long work takes on `slots` that are there and `more` executors that are to come."""
+        """Return how long work takes on the `slots` that are there and `more` executors that will come."""
         if more == 0 or work_ms <= slots * self.ready_ms:
             return work_ms / slots if slots > 0 else math.inf
         return self.ready_ms + (work_ms - slots * self.ready_ms) / (slots + more * self.each)
 
     def saves_ms(self, work_ms: float, slots: float, more: int) -> float:
-        """Return what the last one of `more` executors saves, infinity for the first slots at all."""
+        """Return what the last of `more` executors saves, infinity if it brings the first slots at all."""
         return self.takes_ms(work_ms, slots, more - 1) - self.takes_ms(work_ms, slots, more)
 
     def pays(self, work_ms: float, slots: float, more: int) -> bool:
-        """Say whether the last one of `more` executors is worth its price."""
+        """Return whether the last of `more` executors is worth its price."""
         saves = self.saves_ms(work_ms, slots, more)
         return saves > 0 and saves >= self.gain * self.ready_ms
 
     def worth(self, work_ms: float, slots: float, most: int) -> int:
-        """Count the executors that are worth their price, up to `most`; each one saves less than the last."""
+        """Count the executors that are worth their price, up to `most`; each saves less than the last one."""
         low, high = 0, max(0, most)
         while low < high:
             middle = (low + high + 1) // 2
@@ -70,10 +71,10 @@ class Price:
 
 
 def batch_wish(view: ClusterView, batch: BatchMetrics, ready_ms: float, gain: float) -> BatchWish:
-    """Return what is wanted for batch stages, beside the executors that queries need.
+    """Return the wish for batch stages, in addition to the executors that queries need.
 
-    The queries come first: what they should have is not counted as there for batch stages, but for the part
-    of the time in which their micro-batches leave it to others.
+    The queries come first: their slots count for batch stages only for the part of the time that
+    micro-batches leave unused.
     """
     each, there = max(1, view.usual_slots), len(view.executors)
     queries = -(-view.needed // each)
@@ -85,16 +86,16 @@ def batch_wish(view: ClusterView, batch: BatchMetrics, ready_ms: float, gain: fl
     more = price.worth(work, free, most - own)
     wanted = own + more if more else 0
     for total, since in view.waiting:
-        # What was waited of the start-up is spent: those that were requested are to be worth the rest.
+        # The time waited so far is spent: executors that were requested only have to be worth the rest.
         rest = evolve(price, ready_ms=max(0.0, ready_ms - (view.at - since)))
         wanted = max(wanted, min(total - queries, own + rest.worth(work, free, most - own)))
-    # Those that are here stay while there is work for them until they would be given back without any.
+    # Present executors stay while each has work for at least the idle timeout that would release it.
     wanted = max(wanted, min(own, int(work / (each * max(1, view.settings.slot_idle_ms)))))
     wanted = min(wanted, most)
     if batch.active and queries == 0:
         wanted = max(1, wanted)
     held = max(wanted, batch.peak)
-    # What is told is the last one that is worth its price, or else the first one that is not.
+    # Report the last executor that is worth its price, or else the first one that is not.
     saved = price.saves_ms(work, free, more if more and held > batch.executors else more + 1)
     numbers: dict[str, Number] = {
         "left": batch.left,
@@ -110,9 +111,10 @@ def batch_wish(view: ClusterView, batch: BatchMetrics, ready_ms: float, gain: fl
 def _to_come(batch: BatchMetrics, slots: float) -> float:
     """Estimate the work of stages that will follow, in ms of one slot.
 
-    What has lasted so long may last as long again: as many stages as have come to their end in a row, each of
-    the size of those of now; as much work as these took; slots that are short for as long as they were. The
-    least of these counts, so neither work that comes now and then nor a short last stage is taken for more.
+    A phase that has lasted for some time may last as long again. There are three estimates: as many stages as
+    have ended in a row, each of the current size; as much work as those took; slots that stay short for as
+    long as they have been. The least of them counts, so neither occasional work nor a short last stage is
+    overestimated.
     """
     return min(batch.row * batch.work_ms, batch.row_ms, batch.crowded_ms * slots)
 
@@ -126,23 +128,23 @@ def _reason(batch: BatchMetrics, wanted: int, own: int, free: float) -> str:
 
 
 # When a query is scaled down, and how far: to the most that was wanted in the last window.
-# As Kubernetes' horizontal autoscaler (scale-down stabilization) and Flink's autoscaler (scale-down.interval)
-# do, so that a load that comes back finds its slots. Before something has been wanted for a whole window
-# nothing is scaled down.
+# Kubernetes' horizontal autoscaler (scale-down stabilization) and Flink's autoscaler (scale-down.interval) do
+# the same, so that a load that comes back finds its slots. Nothing is scaled down until wishes have been
+# recorded for a whole window.
 
 
 @frozen(kw_only=True)
 class Down:
-    """Go down to `slots`; `until` (epoch ms) is when fewer may do, None: these are what is wanted now."""
+    """Go down to `slots`; `until` (epoch ms) is when fewer may do, None if these are what is wanted now."""
 
     slots: int
     until: int | None = None
 
 
 def most_wanted(wanted: Sequence[Wanted], slots: int, at: int, window_ms: int, current: int) -> Down:
-    """Return the most that was wanted in the window before `at`, `slots` being wanted now.
+    """Return the most that was wanted in the window before `at`, while `slots` are wanted now.
 
-    `current` is what is there: nothing is higher, and it is kept until the window is full.
+    The result never exceeds `current`, the slots that are there, and equals it until the window is full.
     """
     within = [one for one in wanted if one.last > at - window_ms]
     began = wanted[0].at if wanted else at
@@ -155,25 +157,25 @@ def most_wanted(wanted: Sequence[Wanted], slots: int, at: int, window_ms: int, c
 
 
 def one_step(current: int, target: int, most_down: float) -> int:
-    """Limit a way down to the largest part of the slots that may go at once; at least one slot goes."""
+    """Limit a step down to the largest part of the slots that may go at once; at least one slot goes."""
     return max(target, min(current - 1, math.ceil(current * (1 - most_down) - 1e-9)))
 
 
-# Executors are whole: slots are given back only where that frees one, and what is left of one is free.
+# Executors are whole: slots are given back only if that frees one, and its other slots cost nothing extra.
 
 
 _MARGIN = 1.2
-"""So much more than is needed is kept where slots have been added within the horizon."""
+"""The multiple of the need that is kept if slots were added within the horizon."""
 
 
 @frozen
 class Weighed:
-    """What was found for one query: its `wish`, the slots that are `current`, and whether it `may_wait`.
+    """The result for one query: its `wish`, its `current` slots, and whether it `may_wait`.
 
-    One whose slots are of no use to it gives them back whatever that frees. One that `is_new` has not been
+    A query whose slots are of no use gives them back, whatever that frees. One that `is_new` has not been
     granted any yet; one that was `raised_lately` might soon want back what is given back now. `of_all_slots`
-    counts those that all queries together must have left for it to be in time: asked only where an executor
-    could go.
+    computes the slots that all queries together must keep for this one to be in time; it is only called when
+    an executor could go.
     """
 
     wish: QueryWish
@@ -185,7 +187,7 @@ class Weighed:
 
 
 def within_what_is_there(weighed: dict[str, Weighed], slots: int) -> dict[str, Weighed]:
-    """Have queries of which nothing is known yet keep what there is together, of `slots` in all: no more."""
+    """Trim unmeasured queries to the slots that others leave of `slots` in total, if one of them is new."""
     new = {query: one for query, one in weighed.items() if one.wish.reason == "autoscale_measuring"}
     wanted = sum(one.wish.slots for one in weighed.values())
     measuring = sum(one.wish.slots for one in new.values())
@@ -199,10 +201,10 @@ def within_what_is_there(weighed: dict[str, Weighed], slots: int) -> dict[str, W
 
 
 def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Mapping[str, QueryWish]:
-    """Take back each step down that together with all others frees no executor of `slots_of_one` slots.
+    """Revert each step down that, together with all others, frees no executor of `slots_of_one` slots.
 
-    So what two queries want, who go up and down by a slot or two, does not make an executor come and go.
-    Slots of the last executor that nobody was granted are in use by then, so who goes up wants others.
+    So two queries that go up and down by a slot or two do not make an executor come and go. Slots of the last
+    executor that are granted to no query are already in use, so a query that goes up wants additional ones.
     """
     wishes = {query: one.wish for query, one in weighed.items()}
     up = [query for query, one in weighed.items() if one.wish.slots > one.current]
@@ -220,7 +222,7 @@ def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Map
     margin = _MARGIN if raised else 1.0
     needed = margin * max(one.of_all_slots() for one in weighed.values())
     least = min(before, math.ceil(needed / slots_of_one))
-    # One that came within the horizon and may go again stays: a load that goes to and fro would want it back.
+    # An executor that came within the horizon and may go again stays: an oscillating load would want it back.
     if max(after, least) < before - raised:
         if after < least:
             last = max(waits, key=lambda query: weighed[query].current - wishes[query].slots)
@@ -242,24 +244,24 @@ def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Map
 
 
 _SETTLED = 2
-"""As many batches have to have run with the slots of now before these are judged."""
+"""Number of batches that must have run with the current slots before these are judged."""
 _READY_MS = 30_000.0
 """How long an executor takes to come, until measured."""
 _CAN_WAIT = ("autoscale_down", "autoscale_idle")
 _CAREFUL = 1.2
-"""A long way down ends so far above what is needed; the rest goes executor by executor."""
+"""A long way down ends at this multiple of the need; the rest goes executor by executor."""
 _LEAST_LOAD = 0.01
 _MEASURED = 3
-"""After so many intervals with new slots there are batches that tell what these do."""
+"""After this number of intervals with new slots, batches show their effect."""
 _FAR = 2
-"""A first batch that takes so many times its interval is reason enough to have twice the slots."""
+"""A first batch that takes more than this multiple of its interval is reason enough for twice the slots."""
 _STEP_BEHIND = 0.1
-"""How far a query goes up that falls behind against all that its batches say, one executor at least."""
+"""The step up of a query that falls behind although its batches say otherwise, at least one executor."""
 
 
 @frozen
 class Autoscale:
-    """Goes by what micro-batches take and what comes in."""
+    """The policy that decides by micro-batch durations and arrival rates."""
 
     def decide(self, view: ClusterView) -> Wish:
         """Return the slots that each query needs for its objective."""
@@ -275,7 +277,7 @@ class Autoscale:
 
 
 def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float) -> Weighed | None:
-    """Decide about one query; None: its trigger has no batches that repeat, so its bounds hold alone."""
+    """Decide about one query; None if its trigger has no batches that repeat, so only its bounds apply."""
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
@@ -300,23 +302,23 @@ def _wish_for(
         if _overruns_at_once(query, current):
             numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
             return QueryWish(slots=2 * current, reason="autoscale_first_batch", numbers=numbers)
-        # What is not known is not zero: what it has, it keeps.
+        # Unknown is not zero: the query keeps what it has.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
     return _Weighing(query, view, current, found).decide(found)
 
 
 def _was_raised_lately(query: QueryMetrics, at: int) -> bool:
-    """Say whether it was granted more slots within the horizon before `at`."""
+    """Return whether a query was granted more slots within the horizon before `at`."""
     return query.raised_at is not None and at < query.raised_at + HORIZON_MS
 
 
 def _ready_ms(view: ClusterView) -> float:
-    """Tell how long an executor takes from its request until it is there, by the last ones."""
+    """Return how long an executor takes from its request until it is there, based on the last ones."""
     return float(median(view.startups_ms)) if view.startups_ms else _READY_MS
 
 
 def _overruns_at_once(query: QueryMetrics, current: int) -> bool:
-    """Say whether the first batch took far more than its interval: the next one has more rows still."""
+    """Return whether the first batch took far more than its interval: the next one has even more rows."""
     interval = query.facts.trigger_ms
     if len(query.samples) != 1 or interval == 0:
         return False
@@ -326,7 +328,7 @@ def _overruns_at_once(query: QueryMetrics, current: int) -> bool:
 
 @frozen
 class _Weighing:
-    """A decision about one query that has, or was granted, the slots `current`."""
+    """A decision about one query; `current` is the number of slots that it has, or was granted."""
 
     query: QueryMetrics
     view: ClusterView
@@ -337,7 +339,7 @@ class _Weighing:
         target = found.known.objective.load
         need = found.needed(target)
         limit = _limit(found, need, self.current)
-        # What has piled up is gone one day: what is remembered for the window is needed for what comes in.
+        # The backlog will be gone one day, so the window remembers only the need for what arrives.
         least = max(need.whole, min(self.current, found.known.fell_short + 1))
         steady = self._filled(found, least if limit is None else min(least, limit.slots), limit)
         drain = found.to_drain(self.current)
@@ -361,10 +363,10 @@ class _Weighing:
                 reason = "autoscale_draining"
             return self._wish(slots, reason, numbers, unsmoothed=steady)
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
-            # What does not help is given back at once, not when a window is over.
+            # Slots that do not help are given back at once, not when a window has ended.
             return self._wish(slots, reason, numbers)
         if _was_raised_lately(self.query, self.view.at) and limit is None:
-            # What is given back now may be wanted back soon: then it is to be for a load that has changed.
+            # Slots that are given back now may be wanted back soon, unless the load has really changed.
             slots = max(slots, found.needed(max(_LEAST_LOAD, target - self.query.settings.load_band)).whole)
         waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
         return self.down(slots, "autoscale_down", numbers, waits=waits)
@@ -372,13 +374,13 @@ class _Weighing:
     def down(
         self, slots: int, reason: str, numbers: Mapping[str, Number], waits: str = "autoscale_down_waits"
     ) -> QueryWish:
-        """Go down to `slots`, or as far as the window, the price and the limit of a step let it.
+        """Go down to `slots`, or as far as the window, the price and the limit of a step allow.
 
-        `waits` is the reason while the window keeps it from that.
+        `waits` is the reason while the window prevents that.
         """
         own = self.query.settings
         slots = max(slots, min(self.query.lower, self.current))
-        # What was granted and never came is not gone down from step by step.
+        # Slots that were granted and never came do not have to go step by step.
         there = max(slots, min(self.current, self.query.slots))
         if slots >= self.current:
             return self._wish(self.current, reason, numbers)
@@ -388,7 +390,7 @@ class _Weighing:
         if target.slots >= self.current:
             told = {**numbers, "fewer": slots, "window_ms": own.scale_down_window_ms}
             return self._wish(self.current, waits, told, unsmoothed=slots, until=target.until)
-        # What is not read at all needs no proof that fewer slots do.
+        # An idle query reads nothing, so it needs no proof that fewer slots do.
         part = 1.0 if self.query.idle else own.most_down
         step = max(target.slots, one_step(there, self._carefully(target.slots, there), part))
         if not down_pays(self.query, self.current, step):
@@ -396,9 +398,9 @@ class _Weighing:
         return self._wish(step, reason, numbers, unsmoothed=slots, until=target.until)
 
     def _wanted(self, slots: int) -> Sequence[Wanted]:
-        """Return what was wanted, as far as that is still taken for true where it was more than these slots.
+        """Return what was wanted, recomputing wishes for more than `slots` with current measurements.
 
-        In a flood batches take long for many reasons: what is known by now of a rate counts for that one too.
+        During a flood, batches take long for many reasons: later measurements apply to its rate as well.
         """
         found = self.found
         if found is None:
@@ -417,14 +419,14 @@ class _Weighing:
         ]
 
     def _carefully(self, slots: int, there: int) -> int:
-        """Stop before the last executor that may go: what a line says of slots far away is seen first."""
+        """Stop before the last executor that may go, to verify what the line predicts for far fewer slots."""
         if self.query.idle:
             return slots
         return max(slots, min(there - self.view.usual_slots, math.ceil(slots * _CAREFUL)))
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the last batches have run with the slots that the query has now, all alike."""
+        """Whether the last batches have all run with the slots that the query has now."""
         last = self.query.samples[-_SETTLED:]
         return len(last) == _SETTLED and all(
             sample.steady and sample.slots == self.query.slots and sample.started >= self.query.granted_at
@@ -432,20 +434,20 @@ class _Weighing:
         )
 
     def _is_under_way(self, found: EvaluatedMetrics) -> bool:
-        """Say whether what was granted last cannot have been measured yet."""
+        """Return whether the last grant cannot have been measured yet."""
         takes = found.ready_ms + _MEASURED * self.query.facts.trigger_ms
         return not self._is_settled and self.view.at < self.query.granted_at + takes
 
     @property
     def _has_run_with_all(self) -> bool:
-        """Whether the slots that it was granted are there, and have been measured."""
+        """Whether the slots that the query was granted are there, and have been measured."""
         return self._is_settled and self.query.slots >= self.current
 
     def _filled(self, found: EvaluatedMetrics, slots: int, limit: Bottleneck | None) -> int:
-        """Fill the last executor, where there is no other query that could use its slots.
+        """Fill the last executor, if there is no other query that could use its slots.
 
-        One executor less will do where that brings the load into the upper half of the band at most: what a
-        measurement is off by is to cost no executor.
+        One executor less will do if that brings the load into the upper half of the band at most: a
+        measurement error should not cost an executor.
         """
         each = self.view.usual_slots
         if len(self.view.queries) > 1 or limit is not None or each == 1:
@@ -477,7 +479,7 @@ class _Weighing:
 
 
 def _limit(found: EvaluatedMetrics, need: Needed, current: int) -> Bottleneck | None:
-    """Find what keeps more slots than `current` ones from helping, the tightest if there is more than one."""
+    """Find what keeps more slots than `current` from helping, the tightest if there is more than one."""
     limits = [bottleneck(found.query, found.known, current)]
     if not need.admits:
         limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))

@@ -3,7 +3,7 @@ package org.apache.spark
 import scala.collection.mutable
 import scala.util.Try
 
-/** What Scala's own library has only from 2.13 on, as far as it is used here. */
+/** The parts of Scala 2.13's library that are used here and missing from 2.12. */
 private[spark] trait Scala213 {
   implicit final class OptionCompanion213(option: Option.type) {
     def when[A](condition: Boolean)(value: => A): Option[A] = if (condition) Some(value) else None

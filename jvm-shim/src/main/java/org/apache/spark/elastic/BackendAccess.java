@@ -6,8 +6,8 @@ import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend;
 import scala.Tuple2;
 
 /**
- * The executors that a cluster's scheduler gives tasks to. Scala hides them, the class file does not: javac finds out at
- * build time what reflection would find out in somebody's job.
+ * Reads the executors that a cluster's scheduler backend gives tasks to. They are private in Scala but public in the
+ * class file, so javac checks the access at build time. Reflection would fail only in a user's job.
  */
 final class BackendAccess {
   private BackendAccess() {}

@@ -11,8 +11,8 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
 /**
- * The tab in the History Server, which finds this class by its name whatever Spark it is of, and calls it for each
- * application. To one that the jar was not built for it shows nothing.
+ * The Elastic tab in the History Server. A server of any Spark version finds this class by name and calls it for each
+ * application. On a Spark that the jar was not built for, it shows nothing.
  */
 public final class ElasticHistoryPlugin implements AppHistoryServerPlugin, HistoryPluginOfScala212 {
   private static final Logger LOG = LoggerFactory.getLogger(ElasticHistoryPlugin.class);
@@ -49,7 +49,7 @@ public final class ElasticHistoryPlugin implements AppHistoryServerPlugin, Histo
   }
 }
 
-/** As Scala 2.12 has it: so the class has the method of either. */
+/** The method's signature in Scala 2.12, so that the class has both variants. */
 interface HistoryPluginOfScala212 {
   scala.collection.Seq<SparkListener> createListeners(SparkConf conf, ElementTrackingStore store);
 }

@@ -14,8 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The class that `spark.plugins` names. Any Spark that has plugins can load it, and only that which the jar was built for
- * gets more: another one runs the application as if the plugin were not there, and says why. Executors do nothing with it.
+ * The class that `spark.plugins` names. Any Spark that supports plugins can load it. On a version that the jar was
+ * not built for, it logs why, and the application runs as if the plugin were absent. Executors do nothing with it.
  */
 public final class ElasticPlugin implements SparkPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(ElasticPlugin.class);
@@ -40,7 +40,7 @@ public final class ElasticPlugin implements SparkPlugin {
         keepFromExecutors(sc.conf());
         String misfit = Installed.misfit();
         if (misfit == null) {
-          // By name: to another Spark it must not even be loaded.
+          // Loaded by name: another Spark version must not even load this class.
           Class<?> driver = Class.forName("org.apache.spark.elastic.ElasticDriver");
           inside = (DriverPlugin) driver.getConstructor().newInstance();
           return inside.init(sc, context);
@@ -67,8 +67,8 @@ public final class ElasticPlugin implements SparkPlugin {
     }
 
     /**
-     * Executors load what `spark.plugins` names as well, and die if their class path lacks it. There is nothing for them
-     * to load, and they get the driver's settings only later.
+     * Hide the plugin from executors. They also load the classes that `spark.plugins` names, and die if their class
+     * path lacks one. They have nothing to load here, and they get the driver's settings only later.
      */
     private static void keepFromExecutors(SparkConf conf) {
       List<String> others = new ArrayList<>();

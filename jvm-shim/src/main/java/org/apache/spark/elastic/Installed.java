@@ -9,9 +9,8 @@ import java.util.Arrays;
 import java.util.Properties;
 
 /**
- * What this jar was built for, and whether the running Spark is it. Together with the two classes that Spark finds by
- * their names, this is all that another Spark loads: for Java 8, and without a collection of Scala's in this one and in
- * ElasticPlugin.
+ * What this jar was built for, and whether the running Spark matches. Another Spark version loads only this class and
+ * the two that Spark finds by name, so they target Java 8. This class and ElasticPlugin use no Scala collection.
  */
 final class Installed {
   private Installed() {}
@@ -23,7 +22,7 @@ final class Installed {
     try (InputStream in = Installed.class.getResourceAsStream("/spark-elastic.properties")) {
       properties.load(in);
     } catch (IOException | RuntimeException e) {
-      // A jar without it fits no Spark.
+      // A jar without this file fits no Spark.
     }
     return properties;
   }
@@ -32,7 +31,7 @@ final class Installed {
     return BUILT.getProperty(property, "unknown");
   }
 
-  /** Where this jar is on this machine, wherever it came from: the policy process is started from it. */
+  /** Return the local path of this jar, wherever it came from: the policy process is started from it. */
   static String jar() throws IOException {
     URL place = Installed.class.getProtectionDomain().getCodeSource().getLocation();
     try {
@@ -42,7 +41,7 @@ final class Installed {
     }
   }
 
-  /** Why nothing of this jar can work here, null if it can: somebody's own build of the same minor version may do. */
+  /** Return why nothing in this jar can work here, or null if it can; a custom build of the same version may do. */
   static String misfit() {
     String spark = spark();
     String binary = minor(scala.util.Properties.versionNumberString());
@@ -62,7 +61,7 @@ final class Installed {
             : "there is no jar for it, only for " + built("jars").replace(",", ", "));
   }
 
-  /** The running Spark, by its package object: there may be no SparkContext. */
+  /** Return the running Spark's version, from its package object since there may be no SparkContext. */
   private static String spark() {
     try {
       Class<?> found = Class.forName("org.apache.spark.package$");

@@ -4,8 +4,8 @@ import jakarta.servlet.http.HttpServlet;
 import org.apache.spark.ui.SparkUI;
 
 /**
- * Puts a servlet under Spark's UI. In Java, since scalac wants to see the Jetty that Spark was compiled with, which Spark
- * ships under other names.
+ * Attaches a servlet to Spark's UI. In Java, since scalac needs the Jetty classes that Spark was compiled with, which
+ * Spark ships under other names.
  */
 final class ServletAccess {
   private ServletAccess() {}

@@ -2,7 +2,7 @@ package org.apache.spark.elastic
 
 import jakarta.servlet.http
 
-/** The classes of servlets, which have moved. */
+/** The servlet classes, whose package depends on the version. */
 private[elastic] object Servlets {
   type HttpServlet = http.HttpServlet
   type HttpServletRequest = http.HttpServletRequest

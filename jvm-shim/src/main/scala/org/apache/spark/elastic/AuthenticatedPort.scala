@@ -16,9 +16,9 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 /**
- * A loopback port of the system's choice. A connection is handed on when both ends have proved that they know the
- * token, as `gateway/connection.py` says it; the token itself never crosses. All that is said until then has a fixed
- * length, so nobody makes us read or keep more. One thread serves whoever connects, so nobody costs one by silence.
+ * A loopback port chosen by the system. A connection is handed on once both ends have proved that they know the
+ * token, by the protocol in `gateway/connection.py`; the token itself is never sent. Messages until then have a fixed
+ * length, so no client makes the driver read or keep more. One thread serves all clients, so silence is cheap.
  */
 private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Logging {
   import AuthenticatedPort._
@@ -31,7 +31,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
   private var warned = false
 
   def start(): Unit = {
-    // Of IPv4 and IPv6 Java takes the one that it is told to prefer and that the machine has.
+    // Java chooses between IPv4 and IPv6 by its settings and by what the machine has.
     server.bind(new InetSocketAddress(InetAddress.getLoopbackAddress, 0), Backlog)
     server.configureBlocking(false)
     server.register(selector, SelectionKey.OP_ACCEPT)
@@ -40,7 +40,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
 
   def address: InetSocketAddress = server.getLocalAddress.asInstanceOf[InetSocketAddress]
 
-  /** Gives another token, and ends the connections that were made with the one before. */
+  /** Replace and return the token, and close the connections that used the previous one. */
   def renew(): String = synchronized {
     trusted.foreach(_.close())
     trusted.clear()
@@ -60,7 +60,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     try {
       selector.select(if (waiting.isEmpty) 0L else CheckMs)
       synchronized {
-        // Those who wait come first: they are served even where no other one can be accepted.
+        // Waiting clients come first: they are served even when no further connection can be accepted.
         clients(selector.selectedKeys).foreach(_.go())
         waiting.filter(System.nanoTime() - _.since > LimitNs).foreach(_.channel.close())
         val another = selector.selectedKeys.removeIf(_.channel eq server)
@@ -68,7 +68,7 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
         if (another) accept()
       }
     } catch {
-      // Most likely no file descriptor or thread is left; nobody else would continue when there is one.
+      // Most likely no file descriptor or thread is left; no other thread would resume once there is one.
       case e: Throwable =>
         if (!warned && server.isOpen) logWarning(s"spark-elastic: cannot accept connections, retrying: $e")
         warned = true
@@ -95,13 +95,13 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
     mac.doFinal(nonces)
   }
 
-  /** Somebody who has connected, and has not proved anything yet. */
+  /** A client that has connected and has not proved anything yet. */
   private class Client(val channel: SocketChannel) {
     val since: Long = System.nanoTime()
     private val said = ByteBuffer.allocate(Size)
     private var nonces = Array.empty[Byte]
 
-    /** Reads what has come, and answers it. */
+    /** Read what has arrived, and answer a complete message. */
     def go(): Unit =
       try {
         if (channel.read(said) < 0) channel.close()
@@ -122,20 +122,20 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
       } catch {
         case e: Throwable =>
           channel.close()
-          if (!NonFatal(e)) throw e // nothing that the other end has done
+          if (!NonFatal(e)) throw e // not caused by the other end
       }
   }
 }
 
 private[spark] object AuthenticatedPort {
 
-  /** Bytes of a token, a nonce, and an HMAC-SHA256. */
+  /** Length in bytes of a token, a nonce, and an HMAC-SHA256. */
   private val Size = 32
 
-  /** The oldest has to go when another one comes; the policy process comes again. */
+  /** Limit of unproven clients. Beyond it the oldest is dropped; the policy process connects again. */
   private val MaxWaiting = 128
 
-  /** Java's own 50 are soon taken, and who finds no room has to wait a second before the system tries again. */
+  /** Java's default of 50 is soon used up; a client that finds no room waits a second before the next try. */
   private val Backlog = 1024
   private val LimitNs = 10000000000L
   private val CheckMs = 250L

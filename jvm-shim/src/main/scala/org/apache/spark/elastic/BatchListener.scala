@@ -12,22 +12,22 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
- * The stages of batch jobs, as Spark's listener bus tells them: those of no streaming query. It counts, and the policy is
- * told of what there is once a second, so stages that come and go within that cost nothing else.
+ * Tracks the stages of batch jobs from Spark's listener bus, leaving out those of streaming queries. It only counts,
+ * and reports the current stages once a second, so stages that come and go in between cost nothing else.
  */
 private[spark] final class BatchListener extends SparkListener {
   import BatchListener._
 
   @volatile private var isOn = true
   private val owners = mutable.LinkedHashMap.empty[String, Owner]
-  private val jobs = mutable.HashMap.empty[Int, Seq[Int]] // their stages
+  private val jobs = mutable.HashMap.empty[Int, Seq[Int]] // stage ids by job
   private val stages = mutable.LinkedHashMap.empty[(Int, Int), Running] // by id and attempt
   private var suspected = Set.empty[(Int, Int)]
   private var told = BatchStages(Nil, Nil)
   private var over = 0
   private var looks = 0L
 
-  /** Whether anybody goes by it. */
+  /** Turn the tracking on, or turn it off and clear it. */
   def turn(on: Boolean): Unit = synchronized {
     isOn = on
     if (!on) {
@@ -37,7 +37,7 @@ private[spark] final class BatchListener extends SparkListener {
     }
   }
 
-  /** What there is now, if that is something else than was told, or was told a while ago. */
+  /** Return the current stages if they differ from the last report, or if that is some time ago. */
   def changed(executors: => Seq[ExecutorInfo]): Option[BatchStages] = synchronized {
     looks += 1
     val busy = stages.values.flatMap(_.tasks.keys).toSet
@@ -51,10 +51,10 @@ private[spark] final class BatchListener extends SparkListener {
     }
   }
 
-  /** The shuffle data that an executor has written for what is not over. */
+  /** Return the bytes of shuffle data that an executor has written for work that has not ended. */
   def written(executor: String): Long = synchronized(owners.values.map(_.written(executor)).sum)
 
-  /** Ends stages of whose end the bus has not told: those that are not `active`, twice, since an event may just be late. */
+  /** End stages whose end event was lost: those not `active` in two audits in a row, since events may be late. */
   def audit(active: => Set[Int]): Unit = {
     val there = if (synchronized(stages.isEmpty)) Set.empty[Int] else active
     synchronized {
@@ -86,7 +86,7 @@ private[spark] final class BatchListener extends SparkListener {
     }
   }
 
-  // The bus may lose the end of a stage, and so the end of its job counts as well.
+  // The bus may lose the end of a stage, so the end of its job counts as well.
   override def onJobEnd(end: SparkListenerJobEnd): Unit = synchronized {
     for (of <- jobs.remove(end.jobId)) {
       val others = jobs.valuesIterator.flatten.toSet
@@ -151,17 +151,17 @@ private[spark] final class BatchListener extends SparkListener {
 
 private[spark] object BatchListener {
 
-  /** Jobs with one of these are not those of a batch. */
+  /** Jobs with one of these properties are not batch jobs. */
   private val NotBatch = Seq(CurrentExecution.QueryIdKey, CurrentExecution.OwnKey)
   private val LooksPerRepeat = 10L
   private val MostOwners = 1000
 
-  /** An execution of SQL, or a job that belongs to none: its shuffles are read until it is over. */
+  /** A SQL execution, or a job outside any. Its shuffles are read until it ends. */
   private final class Owner {
     val stages = mutable.HashSet.empty[Int]
-    val shuffleOf = mutable.HashMap.empty[Int, Int] // of a stage, that it writes
-    val shuffles = mutable.HashMap.empty[Int, Long] // bytes
-    val written = mutable.HashMap.empty[String, Long].withDefaultValue(0L) // bytes, by executor
+    val shuffleOf = mutable.HashMap.empty[Int, Int] // shuffle ids by the stage that writes them
+    val shuffles = mutable.HashMap.empty[Int, Long] // bytes by shuffle id
+    val written = mutable.HashMap.empty[String, Long].withDefaultValue(0L) // bytes by executor
   }
 
   private final class Running(owner: Owner, shuffle: Option[Int], var stage: BatchStage) {

@@ -5,15 +5,15 @@ import scala.collection.mutable
 import org.apache.xbean.asm9.{ClassReader, ClassVisitor, FieldVisitor, MethodVisitor}
 import org.apache.xbean.asm9.Opcodes._
 
-/** What a class file says of its class, with names as they stand there: `a/b/C`, `method(I)V`, `field:I`. */
+/** The contents of a class file, with names in its own notation: `a/b/C`, `method(I)V`, `field:I`. */
 private[elastic] final class ClassFile(bytes: Array[Byte]) extends ClassVisitor(ASM9) {
   import ClassFile._
 
-  bytes(7) = V1_8.toByte // what is read here is alike in all of them, and ASM refuses one newer than itself
+  bytes(7) = V1_8.toByte // ASM rejects newer class files; the parts read here are the same in all versions
   private val reader = new ClassReader(bytes)
   var flags = 0
   var parents = Seq.empty[String]
-  val members = mutable.HashMap.empty[String, Int] // and their flags
+  val members = mutable.HashMap.empty[String, Int] // access flags by member
   reader.accept(this, ClassReader.SKIP_CODE | ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES)
 
   override def visit(v: Int, access: Int, name: String, s: String, parent: String, interfaces: Array[String]): Unit = {
@@ -31,10 +31,10 @@ private[elastic] final class ClassFile(bytes: Array[Byte]) extends ClassVisitor(
     null
   }
 
-  /** Whether it has this member, and with a body. */
+  /** Whether the class has this member, with a body. */
   def implements(member: String): Boolean = members.get(member).exists(access => (access & ACC_ABSTRACT) == 0)
 
-  /** The constant pool: classes, texts, and members of classes, all that is called among them. */
+  /** The entries of the constant pool: classes, strings and member references, which include all calls. */
   lazy val constants: Seq[(Int, String, String)] = {
     val buffer = new Array[Char](reader.getMaxStringLength)
     (1 until reader.getItemCount).map(reader.getItem).filter(_ > 0).flatMap { at =>
@@ -60,7 +60,7 @@ private[elastic] object ClassFile {
   final val Method = 10
   final val OfInterface = 11
 
-  /** Whether it is a method that can override and be overridden; `$$` is in the names of what a trait has for itself. */
+  /** Whether a member is a method that can override and be overridden. A name with `$$` is internal to a trait. */
   def canOverride(member: String, access: Int): Boolean =
     member.contains('(') && !member.startsWith("<") && !member.contains("$$") &&
       (access & (ACC_PRIVATE | ACC_STATIC)) == 0

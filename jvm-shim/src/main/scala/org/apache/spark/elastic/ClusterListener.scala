@@ -8,11 +8,11 @@ import org.apache.spark.scheduler.{ExecutorAdded => _, _}
 import org.apache.spark.sql.elastic.CurrentExecution
 
 /**
- * Executors and stages, as Spark's listener bus tells them. Its methods only take notes: the bus never waits.
+ * Tracks executors and stages from Spark's listener bus. Its methods only take notes, so the bus never waits.
  *
- * @param lost told that executors are gone, or get no more tasks
- * @param joined told of an executor that joins others
- * @param first told of executors that come and go, and of tasks of micro-batches
+ * @param lost called when executors are gone, or get no more tasks
+ * @param joined called with an executor that joins others
+ * @param first notified of executors that come and go, and of the tasks of micro-batches
  */
 private[spark] final class ClusterListener(
     sc: SparkContext,
@@ -27,10 +27,10 @@ private[spark] final class ClusterListener(
 
   def executors: Seq[ExecutorInfo] = events.synchronized(book.values.toSeq)
 
-  /** Those that get tasks. */
+  /** Return the executors that get tasks. */
   def usable: Seq[ExecutorInfo] = executors.filterNot(e => e.excluded || e.decommissioning)
 
-  /** Spark posts no event when an executor begins to decommission: the scheduler has to be asked. */
+  /** Find executors that started to decommission. Spark posts no event for this, so the scheduler has to be asked. */
   def checkDecommissioning(): Unit = {
     val leaving = executors.filter { e =>
       !e.decommissioning && sc.taskScheduler.getExecutorDecommissionState(e.executor).isDefined
@@ -54,7 +54,7 @@ private[spark] final class ClusterListener(
     events.record(ExecutorAdded(executor.executor, executor.host, executor.cores)) {
       book(executor.executor) = executor
     }
-    first.joined(executor.executor) // no earlier than the event says
+    first.joined(executor.executor) // not before the time of the event
     if (isExcluded) exclude(executor.executor, s"its host ${executor.host} is excluded")
   }
 
@@ -102,7 +102,7 @@ private[spark] final class ClusterListener(
       query <- Option(properties.getProperty(CurrentExecution.QueryIdKey))
       batch <- Option(properties.getProperty(CurrentExecution.BatchIdKey)).map(_.toLong)
     } {
-      // The bus may drop the end of a stage; a later batch of its query says that it is over.
+      // The bus may drop the end of a stage. A later batch of its query implies that the stage has ended.
       running --= running.collect { case (id, of) if of.query == query && of.batch < batch => id }
       running(submitted.stageInfo.stageId) =
         new RunningStage(query, batch, readsShuffle = submitted.stageInfo.parentIds.nonEmpty)
@@ -130,7 +130,7 @@ private[spark] final class ClusterListener(
   }
 }
 
-/** A stage of a micro-batch, and what its tasks took that are done. */
+/** A stage of a micro-batch, with totals over its completed tasks. */
 private final class RunningStage(val query: String, val batch: Long, val readsShuffle: Boolean) {
   private val took = mutable.ArrayBuilder.make[Long]
   private var gcMs = 0L

@@ -9,8 +9,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import com.fasterxml.jackson.module.scala.DefaultScalaModule
 
 /**
- * What crosses to the policy process and back: the twin of python/spark_elastic/core/events.py and actions.py. Both
- * sides read and write tests/contract/golden/\*.json in their tests. Times are epoch milliseconds, durations end in Ms.
+ * The messages to and from the policy process: the twin of python/spark_elastic/core/events.py and actions.py. Tests
+ * on both sides read and write tests/contract/golden/\*.json. Times are epoch milliseconds; durations end in Ms.
  */
 private[spark] sealed trait Event
 
@@ -22,8 +22,8 @@ private[spark] case class ExecutorInfo(
     decommissioning: Boolean = false)
 
 /**
- * A source of a query; one that is divisible can be read in more tasks than Spark makes of it, though not in order. One
- * that is limitable can be told how many rows a micro-batch reads, and its user has not done so.
+ * A source of a query. A divisible one can be read in more tasks than Spark plans, though not in order. A limitable
+ * one accepts a limit of rows per micro-batch, and its user has set none.
  */
 private[spark] case class SourceFacts(
     name: String,
@@ -53,7 +53,7 @@ private[spark] case class QueryFacts(
 
 /**
  * A run that failed: its exception with the class names of all its causes, whether any of them is an IOException, and
- * what its batch was to read up to.
+ * the offsets that its batch was reading up to.
  */
 private[spark] case class Failure(
     error: String,
@@ -85,22 +85,22 @@ private[spark] case class ExecutorExcluded(executor: String, reason: String) ext
 private[spark] case class ExecutorUnexcluded(executor: String) extends Event
 private[spark] case class ExecutorUsage(executor: String, cachedBytes: Long, shuffleBytes: Long) extends Event
 
-/** An executor that has joined, and when the first task of a query was launched on it (epoch ms). */
+/** An executor that has joined, and the time when a query's first task was launched on it (epoch ms). */
 private[spark] case class NewExecutor(executor: String, joined: Long, launched: Long, warmUpMs: Option[Long])
 private[spark] case class ExecutorsUsed(query: String, executors: Seq[NewExecutor]) extends Event
 private[spark] case class ExecutorDecommissioning(executor: String) extends Event
 
 private[spark] case class QuerySubmitted(facts: QueryFacts, run: String) extends Event
 
-/** How many records the partitions of a source have that a query has not read: their mean, most and least. */
+/** Records in a source's partitions that a query has not read: mean, maximum and minimum. */
 private[spark] case class OffsetsBehind(avg: Double, max: Long, min: Long)
 
-/** The partition of a source that had the most of `allRows` to be read by a micro-batch, of so many `partitions`. */
+/** The partition of a source with the most `rows` to read in a micro-batch, out of `allRows` in `partitions`. */
 private[spark] case class FullestPartition(name: String, rows: Long, allRows: Long, partitions: Int)
 
 /**
- * What a micro-batch has read of a source: rows, and in how many tasks, if that is known; `whole` if there could be no
- * more, since each had a file and none of those can be split. `fullest` where its offsets tell partitions apart.
+ * A micro-batch's read of one source: rows, and the number of tasks if known. `whole` is set if there could be no
+ * more, since each had a file and none can be split. `fullest` is set if offsets tell partitions apart.
  */
 private[spark] case class SourceRead(
     rows: Long,
@@ -140,7 +140,7 @@ private[spark] case class QueryFailed(query: String, run: String, failure: Failu
 private[spark] case class QueryTerminated(query: String, run: String, error: Option[String], errorClass: Option[String])
     extends Event
 
-/** What the tasks of a stage took together; the longest of them, and half of them at most. */
+/** Totals over the tasks of a stage, and the longest and the (lower) median task. */
 private[spark] case class StageWork(runMs: Long, gcMs: Long, spilledBytes: Long, longestMs: Long, medianMs: Long) {
   def +(more: StageWork): StageWork = StageWork(
     runMs + more.runMs,
@@ -160,8 +160,8 @@ private[spark] case class StageCompleted(
     extends Event
 
 /**
- * A stage of no streaming query that has been submitted and is not over: `launched` is when its first task began, `bytes`
- * what the shuffles before it have written, if it reads nothing else.
+ * A stage outside streaming queries that has been submitted and has not ended. `launched` is the start of its first
+ * task. `bytes` is the output of the shuffles before it, if it reads nothing else.
  */
 private[spark] case class BatchStage(
     stage: Int,
@@ -174,10 +174,10 @@ private[spark] case class BatchStage(
     readBytes: Long = 0L,
     writtenBytes: Long = 0L)
 
-/** All of them, the executors that run none of their tasks, and how many have ended since the last time. */
+/** All such stages, the executors that run none of their tasks, and the number that ended since the last report. */
 private[spark] case class BatchStages(stages: Seq[BatchStage], idle: Seq[String], over: Int = 0) extends Event
 
-/** What became of an order; `query` is None for one about executors. */
+/** The outcome of an order; `query` is None for one about executors. */
 private[spark] case class ActionDone(action: String, query: Option[String], tookMs: Long) extends Event
 private[spark] case class ActionFailed(action: String, query: Option[String], error: String) extends Event
 
@@ -235,17 +235,17 @@ private[spark] case class TakeSavepoint(
     stop: Boolean)
     extends QueryOrder
 
-/** The fewest and the most tasks that read a source in a micro-batch; up to `wanted` where there is enough to read. */
+/** Bounds of the tasks that read a source in a micro-batch. Enough data raises the lower one up to `wanted`. */
 private[spark] case class SourceBounds(least: Int, most: Int, wanted: Int = 0)
 private[spark] case class BoundSources(id: String, query: String, run: String, sources: Seq[SourceBounds])
     extends QueryOrder
 
-/** The most rows of a source that a micro-batch reads, 0: all. Without sources nothing is limited. */
+/** Upper bound of the rows that a micro-batch reads from a source; 0 for all. Without sources nothing is limited. */
 private[spark] case class SourceLimit(rows: Long)
 private[spark] case class LimitRows(id: String, query: String, run: String, sources: Seq[SourceLimit])
     extends QueryOrder
 
-/** Keeps a text of the policy's beside the checkpoint of a query, whichever run it is in: one of each name. */
+/** Keeps a text of the policy beside the checkpoint of a query, whichever run it is in; one text per name. */
 private[spark] case class KeepText(id: String, query: String, name: String, text: Option[String]) extends AboutQuery
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
@@ -253,8 +253,8 @@ private[spark] case class DecommissionExecutors(id: String, executors: Seq[Strin
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
 /**
- * A request that came in under Spark's UI; `mayModify` is what Spark's ACLs say, `hosts` the UI's own names,
- * `proxies` URLs of YARN's proxy.
+ * A request under Spark's UI. `mayModify` is the verdict of Spark's ACLs, `hosts` are the UI's own names, and
+ * `proxies` the URLs of YARN's proxy.
  */
 private[spark] case class HttpRequest(
     method: String,
@@ -269,13 +269,13 @@ private[spark] case class HttpRequest(
     proxies: Seq[String] = Nil)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 
-/** What is asked about a batch stage: the twin of python/spark_elastic/core/batch/questions.py. `slots` 0: not known. */
+/** A question about a batch stage, as in python/spark_elastic/core/batch/questions.py; `slots` is 0 if unknown. */
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String, most: Option[Long] = None)
 
 /**
- * `planned` is Spark's number of partitions; the user's own are `chosen` for shuffles, `parallelism`, `advised` (bytes),
- * `lower`, `smallest` (bytes). `kept` is what this `plan` had before; that of a `pinned` one can be told from its rows.
+ * `planned` is Spark's number of partitions. The user's are `chosen` for shuffles, `parallelism`, `advised` (bytes),
+ * `lower`, `smallest` (bytes). `kept` is the last number of this `plan`; rows of a `pinned` one may reveal it.
  */
 private[spark] case class InitialCount(
     group: String,
@@ -293,7 +293,7 @@ private[spark] case class InitialCount(
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
 
-/** `kept`: where each range ended that this `plan` had before with about these sizes; empty: they were Spark's. */
+/** `kept` has the ends of this `plan`'s last ranges for about these sizes; it is empty if Spark's own were used. */
 private[spark] case class Ranges(
     group: String,
     exchanges: Seq[WrittenExchange],
@@ -310,8 +310,8 @@ private[spark] case class Ranges(
     extends Question
 
 /**
- * `openings` is how often a file is opened, each time at the price of `smallest` bytes; `planned` is Spark's number of
- * tasks, `most` how many there can be where no file can be split.
+ * `openings` is the number of times a file is opened, each at the price of `smallest` bytes. `planned` is Spark's
+ * number of tasks, and `most` the upper bound where no file can be split.
  */
 private[spark] case class SplitSize(
     scan: String,
@@ -324,14 +324,14 @@ private[spark] case class SplitSize(
     slots: Int = 0)
     extends Question
 
-/** `late`: the tasks of the scan are to find out where Kafka's partitions end. */
+/** `late` is set if the tasks of the scan must find out where Kafka's partitions end. */
 private[spark] case class SplitOffsets(scan: String, late: Boolean, slots: Int = 0) extends Question
 
-/** `source` makes its own partitions, and is known by its reader; `joinable`: nothing relies on them. */
+/** `source` is the reader of a source with partitions of its own. They are `joinable` if nothing relies on them. */
 private[spark] case class JoinPartitions(scan: String, source: String, planned: Int, joinable: Boolean, slots: Int = 0)
     extends Question
 
-/** Longs that cross as one base64 text of big-endian 64-bit integers. */
+/** Longs that are sent as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {
   @JsonValue def text: String = {
     val bytes = ByteBuffer.allocate(8 * values.length)
@@ -341,16 +341,15 @@ private[spark] case class PackedLongs(values: Array[Long]) {
 }
 
 /**
- * `version` and `contract` are those of the Python package, for whoever reads what crosses: it compares both
- * with those of the reply, and ends with an error. `requests`: the connection that answers requests, beside the
- * one for events and actions.
+ * `version` and `contract` are those of the Python package, for readers of the traffic: Python compares both with the
+ * reply, and ends with an error if they differ. `requests` marks the connection for requests, not events and actions.
  */
 private[spark] case class HelloRequest(version: String, contract: Int, requests: Boolean = false)
 private[spark] case class HelloReply(version: String, contract: Int)
 
 private[spark] object Contract {
 
-  /** Raised by one whenever a field changes its meaning; the policy process refuses another number. */
+  /** Incremented whenever a field changes its meaning. The policy process refuses any other number. */
   val Number = 1
 
   private val actions: Map[String, Class[_ <: Action]] = Seq[Class[_ <: Action]](
@@ -385,7 +384,7 @@ private[spark] object Contract {
   def write(question: Question): ObjectNode =
     mapper.valueToTree[ObjectNode](question).put("type", question.getClass.getSimpleName)
 
-  /** @throws IllegalArgumentException if the node is no action of this contract */
+  /** @throws IllegalArgumentException if the node is not an action of this contract */
   def readAction(node: JsonNode): Action = {
     val name = Option(node.get("type")).map(_.asText).getOrElse("")
     val cls = actions.getOrElse(

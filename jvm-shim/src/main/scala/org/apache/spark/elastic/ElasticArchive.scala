@@ -14,16 +14,16 @@ import org.apache.spark.util.kvstore.KVStore
 
 import Servlets._
 
-/** What the page showed at the end: the API's answers by their path. An event, so that the event log has it. */
+/** The last contents of the page: the API's answers by path. It is an event, so that the event log has it. */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
 
 private[spark] object ElasticArchive {
 
-  /** Puts it into the event log, if there is one. */
+  /** Write the archive to the event log, if there is one. */
   def post(sc: SparkContext, requests: Requests): Unit =
     if (sc.eventLogDir.isDefined) ask(requests).foreach(sc.listenerBus.post)
 
-  /** Asks for it; none without a policy process, or from one that is too slow for an application that ends. */
+  /** Ask for the archive; None without a policy process, or if it is too slow for an ending application. */
   private def ask(requests: Requests): Option[ElasticArchive] = {
     val request = HttpRequest("GET", Path, "", Map.empty, Array.emptyByteArray, None, "", mayModify = false)
     requests
@@ -36,12 +36,12 @@ private[spark] object ElasticArchive {
       }
   }
 
-  // Not below /elastic/api, so nobody else can ask for it.
+  // Not below /elastic/api, so that no one else can ask for it.
   private val Path = "/elastic/archive"
   private val WaitMs = 2000L
 }
 
-/** One answer, in the store of the History Server. */
+/** An answer in the store of the History Server. */
 private[spark] final class ArchivedAnswer(@KVIndexParam val path: String, val body: String)
 
 /** The tab in the History Server, for applications whose event log has an archive. */
@@ -65,7 +65,7 @@ private[spark] final class ElasticHistory extends AppHistoryServerPlugin {
     }
 }
 
-/** Answers as the API did at the end; always with whole lists, from which the page takes what it wants. */
+/** Serves the API's last answers, always as whole lists from which the page takes the part that it needs. */
 private final class ArchiveServlet(store: KVStore) extends HttpServlet {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {

@@ -14,10 +14,10 @@ import org.apache.spark.api.plugin.{DriverPlugin, PluginContext}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.elastic.{ElasticExtensions, QueryControl}
 
-/** Puts the parts together, hands actions to the one that carries them out, and takes all of it down again. */
+/** Wires the parts together, passes actions to the part that carries them out, and shuts everything down. */
 private[spark] final class ElasticDriver extends DriverPlugin with Logging {
   private var parts: Option[Parts] = None
-  private var readsCheckpoints: Option[SparkContext] = None // and does nothing else
+  private var readsCheckpoints: Option[SparkContext] = None // set if nothing else is on
 
   override def init(sc: SparkContext, context: PluginContext): JMap[String, String] = {
     try {
@@ -40,14 +40,14 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     Collections.emptyMap[String, String]()
   }
 
-  /** Those that we began have a format that Spark has to be told of, whatever else is on. */
+  /** Let Spark read the checkpoints that the plugin started, in a format that it must know whatever else is on. */
   private def readCheckpoints(sc: SparkContext): Unit =
     try {
       readsCheckpoints = Some(sc)
       ElasticExtensions.enable(sc, QueryControl.withoutPolicy, StageAdvice.none)
     } catch { case Harmless(e) => logWarning("spark-elastic: reading checkpoints as plain Spark does", e) }
 
-  /** Called when the application has an id: now there is something that a policy can be told. */
+  /** Called once the application has an id, which the policy's snapshot needs. */
   override def registerMetrics(appId: String, context: PluginContext): Unit =
     try parts.foreach(_.introduce(appId, context.metricRegistry))
     catch { case Harmless(e) => logWarning("spark-elastic: no spark-elastic metrics in Spark's metrics system", e) }
@@ -77,12 +77,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       new PolicyProcess(Shim.python(sc.conf), gateway, Shim.version, Shim.retryMs(sc.conf), turnOff, () => turnOn())
     private val ticker = Executors.newSingleThreadScheduledExecutor(threads("elastic-tick"))
     private var ticks = 0L
-    private val failing = mutable.Set.empty[String] // of what the ticker does
+    private val failing = mutable.Set.empty[String] // work of the ticker
     private val hasApi =
       !Shim.setting(sc.conf, "spark.elastic.rest.enabled").exists(_.trim.equalsIgnoreCase("false"))
     private val clusterCalls = Executors.newSingleThreadExecutor(threads("elastic-executors"))
     private val lossesSeen = new AtomicBoolean(true)
-    private val isSaid = new AtomicBoolean // that all of it is on
+    private val isSaid = new AtomicBoolean // whether the startup line was logged
 
     def start(): Unit = {
       sc.addSparkListener(listener)
@@ -93,7 +93,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       policy.start()
       val again: Runnable = () =>
         try tick()
-        catch { case _: Throwable => } // not even a word could be said: there is another tick, and it tries to
+        catch { case _: Throwable => } // even logging failed; the next tick tries again
       ticker.scheduleWithFixedDelay(again, TickMs, TickMs, TimeUnit.MILLISECONDS)
     }
 
@@ -111,7 +111,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       }
     }
 
-    /** Does a part of what the ticker does, which keeps it from nothing else. What fails is said once, until it works. */
+    /** Run a part of the tick in isolation from the others. A failure is logged once, until the part works again. */
     private def regularly(what: String)(body: => Unit): Unit =
       try {
         body
@@ -123,7 +123,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           failing += what
       }
 
-    /** Several losses at once are looked at once. */
+    /** Handle several simultaneous losses together. */
     private def afterLoss(): Unit = if (lossesSeen.compareAndSet(true, false)) {
       val look: Runnable = () => {
         lossesSeen.set(true)
@@ -133,7 +133,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       catch { case _: RejectedExecutionException => } // the application is ending
     }
 
-    /** Puts the REST API and the page that reads it under Spark's UI, which stops by itself. */
+    /** Attach the REST API and the page that reads it to Spark's UI, which stops on its own. */
     private def attach(): Unit = sc.ui match {
       case _ if !hasApi =>
       case None =>
@@ -142,7 +142,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         if (Linkage.has(Part.Api) && Linkage.has(Part.Tab)) ElasticTab.attach(ui)
     }
 
-    /** Says once that all of it is on, and where to look. */
+    /** Log once that everything is on, and where to look. */
     private def sayOn(mode: String): Unit = if (isSaid.compareAndSet(false, true)) {
       val where = sc.ui match {
         case _ if !hasApi => "without a REST API (spark.elastic.rest.enabled is false)"
@@ -154,7 +154,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       logInfo(s"spark-elastic: version ${Shim.version} on, mode $mode, $where")
     }
 
-    /** Puts what the page shows into the event log, which stands a little longer than the plugins. */
+    /** Write the contents of the page to the event log, which is closed a little later than the plugins. */
     private def archive(): Unit =
       try if (hasApi && Linkage.has(Part.Archive)) ElasticArchive.post(sc, requests)
       catch {
@@ -166,7 +166,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       ElasticExtensions.disable(sc)
       queries.off()
       ticker.shutdownNow()
-      // Nobody answers any more: what waits for an answer ends now.
+      // No more answers will come, so what waits for one ends now.
       try queries.tick()
       catch { case Harmless(e) => logDebug("spark-elastic: the last tick failed", e) }
       clusterCalls.shutdownNow()
@@ -192,7 +192,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     private def snapshot(appId: String): Snapshot = {
-      queries.limitNothing() // who reads it has limited nothing
+      queries.limitNothing() // a policy that reads it has limited nothing
       val conf = sc.conf.getAll.filter { case (key, _) => Shim.shown(key) }.toMap
       Snapshot(appId, sc.appName, sc.version, conf, listener.executors, queries.views, Linkage.parts)
     }
@@ -216,10 +216,10 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       case r: Report => say(r.decision)
     }
 
-    /** Failures and refusals are warnings: many applications log nothing below. */
+    /** Log a decision. Failures and refusals are warnings: many applications log nothing below. */
     private def say(decision: JsonNode): Unit = {
       val query = Seq("name", "query").map(decision.path(_).asText("")).find(_.nonEmpty)
-      // The log may be written in ASCII: Java takes that from a locale that is not set.
+      // The log may be written in ASCII, which Java chooses if no locale is set.
       val message = decision.path("message").asText.replace("\u2192", "->").replace("\u00d7", "x")
       val line = s"spark-elastic: ${query.fold("")(of => s"query $of: ")}$message"
       if (decision.path("kind").asText == "failed") logWarning(line) else logInfo(line)
@@ -233,7 +233,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       done(action, (System.nanoTime() - from) / 1000000L)
     }
 
-    /** A cluster manager may take minutes to answer; the policy process must not be the one that waits. */
+    /** Call the cluster manager on another thread: it may take minutes, and the policy process must not wait. */
     private def later(action: Action)(body: => Unit): Unit =
       clusterCalls.execute { () =>
         try {
@@ -243,7 +243,7 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
           case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage)))
           case e: Throwable =>
             events.offer(action.failed(e.toString))
-            throw e // its thread tells of it, and is replaced
+            throw e // its thread logs it, and is replaced
         }
       }
 

@@ -16,9 +16,8 @@ import org.apache.spark.util.Utils
 import Servlets._
 
 /**
- * Hands requests to the policy process and its answers back. It decides nothing; it keeps clients from holding more of
- * Jetty's threads, or holding them longer, than Spark's own pages can spare. Behind Spark's filters, so whoever comes
- * this far may view.
+ * Passes requests to the policy process, and its answers back. It decides nothing, but keeps clients from taking more
+ * of Jetty's threads, or for longer, than Spark's own pages can spare. Spark's filters have checked view permission.
  */
 private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends HttpServlet {
   import ElasticServlet._
@@ -38,11 +37,11 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
 
   private def serve(request: HttpServletRequest, response: HttpServletResponse, writes: Boolean): Unit = {
     val mayModify = ui.killEnabled && ui.securityManager.checkModifyPermissions(request.getRemoteUser)
-    // Who may not write is told so whatever he sends.
+    // A client without write permission gets that answer whatever it sends.
     val body = if (writes && mayModify) read(request) else Right(Array.emptyByteArray)
     body match {
       case Left((status, why)) =>
-        // The rest of the body is not worth reading, so the connection cannot be used again.
+        // The rest of the body is not worth reading, so the connection cannot be reused.
         response.setHeader("Connection", "close")
         refuse(response, status, why)
       case Right(bytes) =>
@@ -69,7 +68,7 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
         hosts = if (mayModify) hosts else Nil,
         proxies = proxies(request)))
 
-  /** The names of this UI that nobody has to be told: the driver's, the machine's, those of a master that is its proxy. */
+  /** The known names of this UI: those of the driver, of the machine, and of a master that is its proxy. */
   private lazy val hosts: Seq[String] = {
     val master = ui.conf.get("spark.master", "")
     val masters = if (master.startsWith("spark://")) Utils.parseStandaloneMasterUrls(master).toSeq else Nil
@@ -79,15 +78,15 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
     (named ++ machine ++ ui.conf.getOption("spark.driver.host") :+ Utils.localHostName()).distinct
   }
 
-  /** Where YARN's proxy stands: it does not say which host it was asked for, but the filter that lets it alone in knows. */
+  /** Return YARN's proxy URLs. The proxy hides the requested host, but the filter that admits it knows them. */
   private def proxies(request: HttpServletRequest): Seq[String] =
     request.getServletContext.getFilterRegistrations.values.asScala.toSeq
       .flatMap(filter => Option(filter.getInitParameter("PROXY_URI_BASES")))
       .flatMap(_.split(","))
 
-  /** The body, or why there is none: status and reason. */
+  /** Return the body, or the status and the reason why there is none. */
   private def read(request: HttpServletRequest): Either[(Int, String), Array[Byte]] = {
-    val tooLarge = (413, s"the body has more than $MostBytes bytes, allowed are so many: send less")
+    val tooLarge = (413, s"the body has more than the allowed $MostBytes bytes: send less")
     val tooSlow = (408, s"the body did not come within $BodyMs ms: send it at once")
     val until = System.nanoTime() + BodyMs * 1000000L
     val bytes = new ByteArrayOutputStream
@@ -100,7 +99,7 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
         n = in.read(part)
       }
       if (n < 0) Right(bytes.toByteArray) else Left(if (bytes.size + n > MostBytes) tooLarge else tooSlow)
-    } catch { case _: IOException => Left(tooSlow) } // Jetty gives up a connection that is silent for 8 s
+    } catch { case _: IOException => Left(tooSlow) } // Jetty closes a connection after 8 s of silence
   }
 
   private def busy(response: HttpServletResponse, why: String): Unit = {
@@ -123,7 +122,6 @@ private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) exten
 
 private[elastic] object ElasticServlet {
 
-  /** Puts the API under Spark's UI. */
   def attach(ui: SparkUI, requests: Requests): Unit = {
     val servlet = new ElasticServlet(ui, requests)
     Seq("/elastic/api", "/elastic/metrics").foreach(ServletAccess.attach(ui, _, servlet))

@@ -11,8 +11,8 @@ import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import Servlets._
 
 /**
- * The page of the policy in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
- * the REST API. So it needs no policy process to be shown, and says so when there is none.
+ * The policy's page in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
+ * the REST API. So the page works without a policy process, and says so when there is none.
  */
 private[spark] final class ElasticTab(ui: SparkUI) extends SparkUITab(ui, "elastic") {
   attachPage(new ElasticPage(this))
@@ -37,7 +37,7 @@ private final class ElasticPage(tab: ElasticTab) extends WebUIPage("") {
   }
 }
 
-/** Serves the page's scripts and its style sheet out of our own jar, wherever Spark has loaded it from. */
+/** Serves the page's scripts and style sheet from the plugin's own jar, wherever Spark has loaded it from. */
 private final class PageFiles extends HttpServlet {
   import PageFiles._
 

@@ -7,9 +7,9 @@ import scala.collection.mutable
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
- * The events on their way to the policy process. Those who offer never wait for those who take: a full stream merges
- * totals (progress of one query, stages of one query), and if even the facts are too many, drops everything and lets the
- * policy read the world anew from a snapshot. What was merged or dropped is counted.
+ * The queue of events to the policy process. Producers never wait for the consumer. A full queue merges totals
+ * (progress of one query, stages of one query). If there are still too many events, it drops all of them, and the
+ * policy reads the state again from a snapshot. Merged and dropped events are counted.
  */
 private[spark] final class EventStream {
   import EventStream._
@@ -21,22 +21,22 @@ private[spark] final class EventStream {
   private var snapshot: Option[() => Snapshot] = None
   private var snapshotDue = false
   private var readers = 0
-  private var firstLazy: Option[Long] = None // by the clock that nobody sets
+  private var firstLazy: Option[Long] = None // from System.nanoTime()
   private var urgent = false
   private var isOff = false
   private var merged = 0L
   private var dropped = 0L
 
   /**
-   * Says how to read the world; called under this stream's lock. What is offered between the wish for a snapshot and its
-   * reading is in it and comes after it once more, which tells the policy nothing new.
+   * Set how to take a snapshot; `read` is called under this stream's lock. Events offered between the request for a
+   * snapshot and its reading are in it and also follow it, which is nothing new to the policy.
    */
   def snapshotFrom(read: () => Snapshot): Unit = synchronized {
     snapshot = Some(read)
     notifyAll()
   }
 
-  /** Runs `change` and offers its event in one step, so that a snapshot sees both or none. */
+  /** Run `change` and offer its event in one step, so that a snapshot sees both or neither. */
   def record(event: Event)(change: => Unit): Unit = synchronized {
     change
     offer(event)
@@ -62,7 +62,7 @@ private[spark] final class EventStream {
         if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }
-    // Who waits for events does not yet know that the first one has begun to wait for company.
+    // The reader does not know yet that the first lazy event has started the delay of its batch.
     if (urgent || entries.size >= BatchEvents || (first && firstLazy.nonEmpty)) notifyAll()
   }
 
@@ -97,14 +97,14 @@ private[spark] final class EventStream {
           b.copy(over = a.over + b.over)
         case (_, b) => b
       }
-      // The older id stays, and with it the order of ids; the time is the newer one.
+      // Keep the older id, and with it the order of ids, and take the newer time.
       entries(at) = Entry(newer, older.id, now)
       merged += 1
     }
     at >= 0
   }
 
-  /** The policy is new: what it gets next is the world as it is now, then what happens from now on. */
+  /** Start over for a new policy process: it gets a snapshot of the current state, then the events that follow. */
   def restart(): Unit = synchronized {
     readers += 1
     entries.clear()
@@ -113,33 +113,31 @@ private[spark] final class EventStream {
     notifyAll()
   }
 
-  /** Nobody will take events any more: none is kept. */
+  /** Keep no more events, since no process will read them. */
   def off(): Unit = synchronized {
     isOff = true
     entries.clear()
   }
 
-  /** Somebody takes events again, and knows of nothing that was before. */
+  /** Keep events again, for a reader that knows nothing of the past. */
   def on(): Unit = synchronized {
     isOff = false
     restart()
   }
 
-  /** Wakes a waiting `take`. */
   def wake(): Unit = synchronized {
     urgent = true
     notifyAll()
   }
 
   /**
-   * The next events, at most `BatchEvents`: at once when one of them is urgent, else when the oldest has waited
-   * `BatchMs`; none after `waitMs`. A call that a policy process has left behind when it died gets nothing: what it
-   * took would be lost to the next one.
+   * Return the next events, at most `BatchEvents`: at once if one of them is urgent, else when the oldest has waited
+   * `BatchMs`, and none after `waitMs`. A call that a dead policy process left behind gets none: they would be lost.
    */
   def take(waitMs: Long): Batch = synchronized {
     val reader = readers
     val began = System.nanoTime()
-    // Nothing before the first snapshot, and no snapshot before there is an application to describe.
+    // Nothing comes before the first snapshot, and no snapshot before there is an application to describe.
     def early = snapshotDue && snapshot.isEmpty
     def left: Long = {
       val ends = firstLazy.filterNot(_ => early).map(_ + BatchMs * 1000000L) ++ Seq(began + waitMs * 1000000L)

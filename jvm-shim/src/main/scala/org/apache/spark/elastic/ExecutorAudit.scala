@@ -7,8 +7,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
 
 /**
- * Compares what the listener bus has told of executors with those that the scheduler has: a bus whose queue is full drops
- * events. An event may just be late, so what differs is corrected when it does so twice.
+ * Compares the executors known from the listener bus with those of the scheduler, since the bus drops events when its
+ * queue is full. An event may only be late, so a difference is corrected when it shows twice in a row.
  */
 private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterListener) extends Logging {
   private var suspected = Set.empty[String]
@@ -31,6 +31,6 @@ private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterList
       certain.foreach(id =>
         there.get(id).fold(listener.remove(id, "the listener bus has lost its removal"))(listener.add))
       suspected = differ -- certain
-    case _ => // one without executors
+    case _ => // a backend without executors
   }
 }

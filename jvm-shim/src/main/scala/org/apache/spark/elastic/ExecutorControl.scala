@@ -4,13 +4,13 @@ import org.apache.spark.{ExecutorAllocationClient, SparkContext}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.ExecutorDecommissionInfo
 
-/** Requests executors of the cluster manager, and releases them. Calls may take as long as the manager does. */
+/** Requests executors from the cluster manager, and releases them. Calls may take as long as the manager does. */
 private[spark] final class ExecutorControl(sc: SparkContext) {
   import ExecutorControl.isWorthTelling
 
   private var told = Map.empty[String, ExecutorUsage]
 
-  /** What would be lost with each executor, which has `written` so much, where that is another amount than was told. */
+  /** Return what would be lost with each executor, with its `written` bytes, if it differs from the last report. */
   def changedUsage(written: String => Long): Seq[ExecutorUsage] = {
     val now = sc.statusStore
       .executorList(activeOnly = true)
@@ -35,7 +35,7 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
     }
   }
 
-  // The total is always requested by itself: Spark would count it down from 0 if it had never been.
+  // The policy always requests the total separately: Spark would count it down from 0 if it had never been set.
   def kill(executors: Seq[String]): Unit =
     expect(executors, client.killExecutors(executors, adjustTargetNumExecutors = false, countFailures = false))
 
@@ -60,8 +60,8 @@ private[spark] final class ExecutorControl(sc: SparkContext) {
 private[spark] object ExecutorControl {
 
   /**
-   * Whether it is another amount than was told, by a quarter at least: executors are compared by it. Told with each
-   * change, a thousand busy ones would fill the journal in an hour.
+   * Whether the amount differs from the last report by more than a quarter; executors are compared by it. With a
+   * report for each change, a thousand busy executors would fill the journal in an hour.
    */
   def isWorthTelling(told: Option[ExecutorUsage], now: ExecutorUsage): Boolean = {
     val (before, after) = (told.fold(0L)(bytes), bytes(now))

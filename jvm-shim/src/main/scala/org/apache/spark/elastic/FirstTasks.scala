@@ -3,8 +3,8 @@ package org.apache.spark.elastic
 import scala.collection.mutable
 
 /**
- * When executors that have joined begin to work for queries. Ten minutes after it has joined nothing more is noted of an
- * executor, so that those that stay for months remember no queries.
+ * Records when executors that have joined start to work for queries. Ten minutes after it has joined, nothing more is
+ * recorded for an executor, so that long-lived ones do not accumulate queries.
  */
 private[spark] final class FirstTasks {
   import FirstTasks._
@@ -18,12 +18,12 @@ private[spark] final class FirstTasks {
 
   def removed(executor: String): Unit = synchronized(newcomers.remove(executor))
 
-  /** Its warm-up is over, and took so long. */
+  /** Record the duration of an executor's warm-up. */
   def warm(executor: String, ms: Long): Unit = synchronized {
     newcomers.get(executor).foreach(_.warmUpMs = Some(ms))
   }
 
-  /** A task of a query was launched (epoch ms): if it is the first one of that query on a newcomer, that is noted. */
+  /** Record the launch of a query's task (epoch ms), if it is the query's first one on a new executor. */
   def launched(executor: String, query: String, at: Long): Unit = synchronized {
     newcomers.get(executor).foreach { newcomer =>
       if (at - newcomer.joined > NewMs) newcomers.remove(executor)
@@ -34,7 +34,7 @@ private[spark] final class FirstTasks {
     }
   }
 
-  /** What was noted of a query since it was taken. */
+  /** Return the records of a query, and clear them. */
   def take(query: String): Option[ExecutorsUsed] = synchronized(found.remove(query).map(ExecutorsUsed(query, _)))
 }
 

@@ -3,9 +3,9 @@ package org.apache.spark.elastic
 import scala.util.control.NonFatal
 
 /**
- * What has gone wrong with us and is to harm nobody else. Other than in Scala's `NonFatal`, code that does not fit is part
- * of it: somebody's own build of Spark may lack what ours was compiled with. So is a plan that is too deep for us, and a
- * thread that we cannot have.
+ * An error in the plugin that must not harm the application. Unlike Scala's `NonFatal`, it includes linkage errors,
+ * since a custom build of Spark may lack what the jar was compiled with. It also includes plans too deep for the
+ * plugin's recursion, and threads that cannot be created.
  */
 private[spark] object Harmless {
   def unapply(e: Throwable): Option[Throwable] = e match {

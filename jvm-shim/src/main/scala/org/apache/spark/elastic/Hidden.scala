@@ -2,10 +2,10 @@ package org.apache.spark.elastic
 
 import java.lang.reflect.{Field, Method}
 
-/** What Spark keeps to itself, and no compiler looks up. */
+/** Reflective access to private members of Spark, which no compiler checks. */
 private[spark] object Hidden {
 
-  /** @param place the class and the field, as a literal like "a.b.C#field" or "a.b.C#field:I": so `Linkage` finds it */
+  /** @param place class and field, as a literal "a.b.C#field" or "a.b.C#field:I" for `Linkage` to find */
   def field(place: String): Field = {
     val names = place.takeWhile(_ != ':').split('#')
     val field = Class.forName(names.head).getDeclaredField(names.last)
@@ -13,7 +13,7 @@ private[spark] object Hidden {
     field
   }
 
-  /** @param place as for a field, without its type */
+  /** @param place as for a field, without a type */
   def method(place: String, arguments: Class[_]*): Method = {
     val names = place.split('#')
     val method = Class.forName(names.head).getDeclaredMethod(names.last, arguments: _*)

@@ -15,12 +15,11 @@ import org.apache.spark.{SPARK_REVISION, SPARK_VERSION}
 import org.apache.spark.internal.Logging
 
 /**
- * Whether the running Spark has what our classes call and override; somebody's own build of it may not. This is found out
- * before anything is enabled, and a part of ours that meets something else is off: it would fail in mid-query.
+ * Checks that the running Spark has what the plugin's classes call and override; a custom build may not. The check
+ * runs before anything is enabled. A part that finds a difference is off, since it would fail in mid-query.
  *
- * What is called stands in our class files, and what is overridden in a record that the build makes of them, so that
- * nothing is listed by hand. Classes are read here, and not loaded. The Spark that the jar was compiled with is not looked
- * at.
+ * Calls are read from the plugin's class files, and overrides from a record that the build derives from these, so
+ * nothing is listed by hand. Classes are read here, not loaded. The Spark that the jar was compiled with is exempt.
  */
 private[spark] object Linkage extends Logging {
   private val Record = "spark-elastic-linkage.txt"
@@ -31,7 +30,7 @@ private[spark] object Linkage extends Logging {
   private val files = mutable.HashMap.empty[String, Option[ClassFile]]
   private val lineages = mutable.HashMap.empty[String, Seq[(String, ClassFile)]]
 
-  /** What this Spark has otherwise, by the part that it concerns; `None`: all of them. */
+  /** The differences in this Spark, by the part that they concern; `None` stands for all parts. */
   private lazy val differs: Map[Option[Part], String] = {
     val record = read(Record).fold(Seq(""))(new String(_, UTF_8).linesIterator.toSeq)
     if (record.head.nonEmpty && record.head == SPARK_REVISION) Map.empty
@@ -54,7 +53,7 @@ private[spark] object Linkage extends Logging {
       }
   }
 
-  /** What no Spark of this version can do: the jar for it is without. */
+  /** Parts that no Spark of this version supports: the jar for it lacks them. */
   private lazy val absent: Set[Part] = {
     val found = Part.All.filterNot(_.doors.exists(door => Packages.exists(in => file(s"$in$door").isDefined))).toSet
     files.clear()
@@ -64,7 +63,7 @@ private[spark] object Linkage extends Logging {
     found
   }
 
-  /** Why nothing of ours can work with this Spark, if so. */
+  /** Return why nothing in the plugin can work with this Spark, if so. */
   def problem: Option[String] = differs.get(None)
 
   def has(part: Part): Boolean = whyOff(part).isEmpty
@@ -72,14 +71,14 @@ private[spark] object Linkage extends Logging {
   /** @throws IllegalStateException if this part is off */
   def need(part: Part): Unit = whyOff(part).foreach(what => throw new IllegalStateException(what))
 
-  /** Why each part is off that this Spark has a use for, by its name; an empty text for those that are on. */
+  /** Return by name why each part that this Spark can use is off, with an empty text for parts that are on. */
   def parts: Map[String, String] =
     Part.All.filterNot(_.around.exists(absent)).map(part => part.name -> whyOff(part).getOrElse("")).toMap
 
   private def whyOff(part: Part): Option[String] =
     if (absent(part)) Some(s"not available on Spark $SPARK_VERSION") else differs.get(Some(part))
 
-  /** Writes the record. Called by the build with the file to write, for the Spark that it compiles with. */
+  /** Write the record. The build calls this with the file to write, for the Spark that it compiles with. */
   def main(args: Array[String]): Unit = {
     val found = look(Nil)
     if (found.nonEmpty) throw new IllegalStateException(s"the Spark of this build lacks something: $found")
@@ -101,7 +100,7 @@ private[spark] object Linkage extends Logging {
     found.flatten.toMap
   }
 
-  /** Our classes that these lead to, without going through doors that are closed. */
+  /** Return the plugin's classes that are reachable from these without passing closed doors. */
   private def reached(from: Set[String], closed: Set[String]): Seq[String] = {
     val found = mutable.LinkedHashSet.empty[String]
     def add(name: String): Unit =
@@ -112,10 +111,10 @@ private[spark] object Linkage extends Logging {
   }
 
   /**
-   * What a class of ours has been compiled with and does not meet.
+   * Return what a class of the plugin was compiled with and does not find.
    *
-   * @param called on our own classes
-   * @param recorded what this one overrides in the Spark that it was compiled with
+   * @param called members that are called on the plugin's own classes
+   * @param recorded members that this class overrides in the Spark that it was compiled with
    */
   private def differences(ours: String, called: Set[String], recorded: Seq[String]): Seq[String] = {
     val (its, line) = (file(ours).get, lineage(ours))
@@ -137,7 +136,7 @@ private[spark] object Linkage extends Logging {
     (gone ++ open ++ closed ++ alone).map(_.replace('/', '.'))
   }
 
-  /** The members of others that a class of ours overrides, and whether they are final. */
+  /** Return the foreign members that a class of the plugin overrides, and whether they are final. */
   private def overridden(ours: String): Seq[(String, String, Boolean)] = {
     val (its, line) = (file(ours).get, lineage(ours))
     val mixedIn = its.constants.flatMap { case (kind, owner, member) => ofTrait(kind, owner, member) }.toSet
@@ -148,7 +147,7 @@ private[spark] object Linkage extends Logging {
     } yield (owner, member, (theirs & ACC_FINAL) != 0)
   }
 
-  /** Which method of a class calls this of a trait: scalac gives it all of them, whether somebody calls them or not. */
+  /** Return the method of a class that calls this one of a trait: scalac generates all, called or not. */
   private def ofTrait(kind: Int, owner: String, member: String): Option[String] = {
     val self = s"$$(L$owner;"
     Option.when(kind == ClassFile.OfInterface && member.contains(self))(member.replace(self, "("))
@@ -166,13 +165,13 @@ private[spark] object Linkage extends Logging {
     file(owner).exists(_.members.keys.exists(key =>
       key == member || Seq(':', '(').exists(end => key.startsWith(s"$member$end"))))
 
-  /** A class and all that it inherits from. */
+  /** Return a class with all that it inherits from. */
   private def lineage(name: String): Seq[(String, ClassFile)] =
     lineages.getOrElseUpdate(name, file(name).toSeq.flatMap(f => (name -> f) +: f.parents.flatMap(lineage)).distinct)
 
   private def isOurs(name: String) = Packages.exists(name.startsWith)
 
-  /** Neither ours nor Java's or Scala's, which nobody builds for himself. */
+  /** Whether a class is neither the plugin's nor Java's or Scala's, which have no custom builds. */
   private def isOthers(name: String) = !isOurs(name) && !Seq("java/", "scala/", "[").exists(name.startsWith)
 
   private def file(name: String): Option[ClassFile] =

@@ -1,11 +1,11 @@
 package org.apache.spark.elastic
 
 /**
- * What can be left out by itself.
+ * A feature that can be off independently of others.
  *
- * @param name what it does for the user, for the log
- * @param doors our classes by which it is reached; who goes there from elsewhere asks `Linkage` first
- * @param around parts without which it does nothing: where one of them is off, the log need not name it
+ * @param name its function for the user, for the log
+ * @param doors classes through which the feature is reached; callers elsewhere ask `Linkage` first
+ * @param around parts without which it does nothing; if one of them is off, the log need not name this one
  */
 private[spark] final class Part(val name: String, val doors: Seq[String], val around: Seq[Part])
 

@@ -9,30 +9,30 @@ import py4j.{Gateway, GatewayConnection, GatewayServer}
 
 import org.apache.spark.internal.Logging
 
-/** What the policy process may call: a JSON text in, a JSON text out. */
+/** The calls that the policy process may make: JSON text in, JSON text out. */
 private[spark] trait PolicyCalls {
 
-  /** The first word on a connection: who speaks, and what it is for. */
+  /** The first call on a connection: the caller's version, and the connection's purpose. */
   def hello(request: String): String
 
-  /** Takes orders, answers with what happened meanwhile; waits for it as long as asked, at most a second. */
+  /** Take orders, and return the events that have happened; wait for some as long as asked, at most a second. */
   def exchange(request: String): String
 
-  /** Takes the answer to a request, gives the next one of a queue; waits for it as long as asked, at most a second. */
+  /** Take the answer to a request, and return the next one of a queue; wait as long as asked, at most a second. */
   def serve(request: String): String
 
-  /** Lets an exchange that waits for events come back now: there is something to do for the policy's loop. */
+  /** Let an exchange that waits for events return now: the policy's loop has something to do. */
   def wake(): Unit
 }
 
 /**
- * Py4J for the policy process, and for nobody else. Its token reaches it through its standard input, and through
- * nothing else: no argument, no environment, no setting, no log.
+ * The Py4J gateway for the policy process alone. The token reaches that process through its standard input and
+ * nothing else: no argument, environment variable, setting or log.
  *
- * @param requests what is asked of the policy process
- * @param metrics what it tells to Spark's metrics system
- * @param act carries out one action; what it throws is the answer to that action alone
- * @param nonsense is told of requests that cannot be understood
+ * @param requests requests to the policy process
+ * @param metrics its values for Spark's metrics system
+ * @param act carries out one action; an exception fails that action alone
+ * @param nonsense called about requests that cannot be understood
  */
 private[spark] final class PolicyGateway(
     events: EventStream,
@@ -61,35 +61,34 @@ private[spark] final class PolicyGateway(
     port.start()
   }
 
-  /** Where the policy process finds us. */
   def address: InetSocketAddress = port.address
 
-  /** Milliseconds since the policy process was last heard, less those it needs to start; 0 while it waits for events. */
+  /** Return the ms since the policy process last called, less its time to start; 0 while it waits for events. */
   def silentMs: Long = {
     val silent = (System.nanoTime() - lastCall) / 1000000L
     if (waiting) 0L else if (greeted) silent else silent - PolicyGateway.StartMs
   }
 
-  /** Whether the policy process has said its first word. */
+  /** Whether the policy process has made its first call. */
   def isGreeted: Boolean = greeted
 
-  /** A new policy process; returns its token. From now on no other one is heard. */
+  /** Return the token of a new policy process, and refuse all earlier ones. */
   def expectCall(): String = {
     greeted = false
     forgiveSilence()
     port.renew()
   }
 
-  /** The silence counts from now. */
+  /** Restart the measurement of silence. */
   def forgiveSilence(): Unit = lastCall = System.nanoTime()
 
-  /** The policy process has ended. */
+  /** Called when the policy process has ended. */
   def ended(): Unit = {
     requests.end()
     metrics.forget()
   }
 
-  /** Lets the policy process know at its next exchange that the application ends. */
+  /** Report to the policy process, at its next exchange, that the application is ending. */
   def close(): Unit = {
     closing = true
     events.wake()
@@ -138,7 +137,7 @@ private[spark] final class PolicyGateway(
     reply.put("merged", batch.merged).put("dropped", batch.dropped).put("stop", closing).toString
   }
 
-  // Not a sign of life of the loop, so it leaves `lastCall` alone.
+  // This is no sign of life of the policy's loop, so `lastCall` stays the same.
   override def serve(request: String): String = {
     val tree = Contract.mapper.readTree(request)
     if (tree.hasNonNull("answer")) requests.answer(tree.get("answer"))
@@ -162,6 +161,6 @@ private[spark] final class PolicyGateway(
 
 private[spark] object PolicyGateway {
 
-  /** A Python process on a busy machine may take as long to say its first word. */
+  /** Time that a Python process may need on a busy machine until its first call. */
   private val StartMs = 20000L
 }

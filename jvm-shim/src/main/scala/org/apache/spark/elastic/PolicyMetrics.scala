@@ -10,7 +10,7 @@ private[spark] final class PolicyMetrics {
   @volatile private var latest = Map.empty[String, Double]
   private var registry: Option[MetricRegistry] = None
 
-  /** Spark takes over a registry that has something in it, and what is added to it later. */
+  /** Add the gauges. Spark adopts only a registry that is not empty, along with later additions to it. */
   def show(in: MetricRegistry): Unit = synchronized {
     registry = Some(in)
     (latest.keySet + "slots").foreach(add(in, _))
@@ -19,7 +19,7 @@ private[spark] final class PolicyMetrics {
   def update(metrics: JsonNode): Unit =
     replace(metrics.properties.asScala.map(metric => metric.getKey -> metric.getValue.asDouble).toMap)
 
-  /** Nobody tells any more: old metrics would look like new ones. */
+  /** Drop the metrics of a process that has ended, which would look current. */
   def forget(): Unit = replace(Map.empty)
 
   private def replace(now: Map[String, Double]): Unit = synchronized {

@@ -10,13 +10,13 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 
 /**
- * Keeps one policy process alive: one that exits, hangs or talks nonsense is replaced, later and later. After
- * `MaxFailures` within `FailureWindowMs` the application continues as plain Spark, and another one is tried at times.
+ * Keeps one policy process alive: one that exits, hangs or sends nonsense is replaced, after growing delays. After
+ * `MaxFailures` within `FailureWindowMs` the application continues as plain Spark, with occasional retries.
  *
  * @param python the interpreter to run
- * @param retryMs how long to wait for the first such try, twice as long each time, an hour at most
+ * @param retryMs delay before the first such retry, doubled each time, up to an hour
  * @param off called with the reason when the policy is given up
- * @param on called when one that is tried after that answers
+ * @param on called when a retried process answers
  */
 private[spark] final class PolicyProcess(
     python: String,
@@ -31,7 +31,7 @@ private[spark] final class PolicyProcess(
   @volatile private var process: Option[Process] = None
   @volatile private var complaint: Option[String] = None
   @volatile private var lastLine = ""
-  private var reader: Option[Thread] = None // of what the process says
+  private var reader: Option[Thread] = None // reads the process's stderr
   @volatile private var ending = false
   private var restarts = 0
   private var isOff = false
@@ -40,13 +40,13 @@ private[spark] final class PolicyProcess(
 
   def start(): Unit = keeper.start()
 
-  /** Something the process said made no sense; it is replaced. */
+  /** Replace the process, because it sent something that made no sense. */
   def complain(what: String): Unit = {
     complaint = Some(s"its answer made no sense: $what")
     process.foreach(_.destroyForcibly())
   }
 
-  /** Ends the process, kindly first; returns when it and its keeper are gone. */
+  /** End the process, gracefully at first; return when it and its keeper have ended. */
   def stop(): Unit = {
     ending = true
     gateway.close()
@@ -70,7 +70,7 @@ private[spark] final class PolicyProcess(
         if (!ending) {
           val now = System.nanoTime() / 1000000L
           failures = failures.filter(_ > now - FailureWindowMs) :+ now
-          if (!isOff && failures.size == 1) tries = 0 // it was well for as long as they are counted
+          if (!isOff && failures.size == 1) tries = 0 // no other failure in the window
           restarts += 1
           val cannotRun = process.exists(p => !p.isAlive && p.exitValue == CannotRun)
           if (isOff || cannotRun || failures.size >= MaxFailures) {
@@ -91,9 +91,9 @@ private[spark] final class PolicyProcess(
         }
       }
     } catch {
-      case _: InterruptedException => // the application ends
-      // Nobody is left to start it again, so nobody may wait for it.
-      case e: Throwable => off(s"nobody keeps the policy process any more: $e")
+      case _: InterruptedException => // the application is ending
+      // No thread is left to restart the process, so nothing may wait for it.
+      case e: Throwable => off(s"the policy process is no longer supervised: $e")
     } finally {
       process.foreach(_.destroyForcibly())
       gateway.ended()
@@ -104,7 +104,7 @@ private[spark] final class PolicyProcess(
     val builder =
       new ProcessBuilder(python, Installed.jar, "spark_elastic.runtime")
         .redirectOutput(ProcessBuilder.Redirect.to(new File("/dev/null")))
-    // The driver may have a working directory full of modules, which is what an empty part of the path means.
+    // An empty entry of the path means the driver's working directory, which may be full of modules.
     builder
       .environment()
       .computeIfPresent("PYTHONPATH", (_, path) => path.split(pathSeparator).filter(_.nonEmpty).mkString(pathSeparator))
@@ -113,7 +113,7 @@ private[spark] final class PolicyProcess(
     process = Some(started)
     if (ending) started.destroyForcibly()
     reader = Some(readErrors(started))
-    // Its standard input stays open until we are gone, however we go: the process reads its end as the driver's.
+    // Its standard input stays open until the driver ends in any way: the process reads EOF as the driver's end.
     val handshake = Contract.mapper
       .createObjectNode()
       .put("address", gateway.address.getAddress.getHostAddress)
@@ -126,16 +126,16 @@ private[spark] final class PolicyProcess(
     try {
       stdin.write(s"$handshake\n".getBytes(UTF_8))
       stdin.flush()
-    } catch { case _: java.io.IOException => } // it has ended by now: whoever watches it says why
+    } catch { case _: java.io.IOException => } // it has ended by now, and `watch` reports why
     started
   }
 
-  /** Waits for the end of the process and returns why it ended. */
+  /** Wait for the process to end, and return why it ended. */
   private def watch(started: Process): String = {
     var looked = System.nanoTime()
     while (!started.waitFor(CheckMs, TimeUnit.MILLISECONDS)) {
       val now = System.nanoTime()
-      // While this whole JVM stood still, nobody could listen: what was said meanwhile is yet to be heard.
+      // While this whole JVM stood still, no thread could listen: calls made meanwhile are still to be read.
       if (now - looked > HangMs * 1000000L / 2) gateway.forgiveSilence()
       looked = now
       if (isOff && gateway.isGreeted) {
@@ -146,12 +146,12 @@ private[spark] final class PolicyProcess(
       if (silent > HangMs) {
         val hangs = s"it did not answer for $silent ms"
         complaint = Some(hangs)
-        // One that cannot even be killed now is left to its fate.
+        // A process that cannot be killed is left behind.
         if (!started.destroyForcibly().waitFor(KillMs, TimeUnit.MILLISECONDS)) return hangs
       }
     }
     complaint.getOrElse {
-      reader.foreach(_.join(StopMs)) // what it said last is why it ended
+      reader.foreach(_.join(StopMs)) // its last line says why it ended
       val said = if (lastLine.isEmpty) "" else s": $lastLine"
       s"it ended with exit code ${started.exitValue}$said"
     }
@@ -170,7 +170,7 @@ private[spark] final class PolicyProcess(
       } catch {
         case NonFatal(_) => // the stream of a killed process
         case e: Throwable =>
-          started.destroyForcibly() // it would wait for somebody to read on
+          started.destroyForcibly() // it would block once the pipe is full
           throw e
       }
     }
@@ -179,11 +179,11 @@ private[spark] final class PolicyProcess(
 
 private[spark] object PolicyProcess {
 
-  /** How long to wait before another process is tried after so many tries. */
+  /** Return the pause before another process is tried, after this number of tries. */
   def pauseMs(retryMs: Long, tries: Int): Long =
     if (retryMs > LongestRetryMs) retryMs else math.min(retryMs << math.min(tries, 20), LongestRetryMs)
 
-  /** The exit code of a Python that cannot run the policy, as the jar's `__main__.py` has it. */
+  /** Exit code of a Python that cannot run the policy, as in the jar's `__main__.py`. */
   private val CannotRun = 5
   private val Needs = "the policy engine needs Python 3.10 or later, which spark.elastic.python may name"
 
@@ -192,8 +192,8 @@ private[spark] object PolicyProcess {
   private val LongestRetryMs = 3600000L
   private val FirstPauseMs = 500L
   private val CheckMs = 250L
-  private val HangMs = 10000L // silent for longer, it hangs: no setting, since nobody has a reason to choose another
+  private val HangMs = 10000L // a longer silence is a hang; no setting, since there is no reason to change it
   private val StopMs = 2000L
-  // One that is still there after that cannot be killed: it waits for a disk.
+  // A process that is still there after that cannot be killed: it waits for a disk.
   private val KillMs = 500L
 }

@@ -7,9 +7,9 @@ import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
 /**
- * What is asked of the policy process, and its answers on their way back. HTTP requests that read, those that write and
- * questions about batch stages have a queue each: a write waits for the policy's loop, the others never. Nobody waits
- * longer than he said, and a request that nobody waits for any more is not handed out.
+ * Requests to the policy process, and its answers. HTTP reads, HTTP writes and questions about batch stages have a
+ * queue each: a write waits for the policy's loop, the others never do. No caller waits longer than its timeout, and
+ * a request is not handed out once its caller has given up.
  */
 private[spark] final class Requests {
   import Requests._
@@ -19,10 +19,10 @@ private[spark] final class Requests {
   @volatile private var readers = 0
   @volatile private var serving = false
 
-  /** Whether somebody is there to answer. */
+  /** Whether a policy process is there to answer. */
   def isServed: Boolean = serving
 
-  /** Waits for the answer, up to `waitMs`; none if it does not come, at once if nobody is there to give it. */
+  /** Wait up to `waitMs` for the answer; None if there is none, at once if no process is there to answer. */
   def ask(queue: String, request: ObjectNode, waitMs: Long): Option[JsonNode] =
     if (!serving) None
     else {
@@ -38,14 +38,14 @@ private[spark] final class Requests {
       }
     }
 
-  /** The next request of a queue, waiting for one up to `waitMs`. */
+  /** Return the next request of a queue, waiting for one up to `waitMs`. */
   def take(queue: String, waitMs: Long): Option[ObjectNode] = {
     val reader = readers
     Option(queues(queue).poll(waitMs, TimeUnit.MILLISECONDS)).flatMap { asked =>
       if (reader == readers && asked != Last)
         Some(asked.request.put("left_ms", (asked.until - System.nanoTime()) / 1000000L))
       else {
-        // This call was left behind by a policy process that is dead, or the application ends.
+        // This call was left behind by a dead policy process, or the application is ending.
         queues(queue).addFirst(asked)
         None
       }
@@ -55,19 +55,19 @@ private[spark] final class Requests {
   def answer(answer: JsonNode): Unit =
     Option(open.get(answer.path("id").asText)).foreach(_.answer.complete(answer))
 
-  /** A policy process is there to answer. */
+  /** Called when a policy process is there to answer. */
   def begin(): Unit = {
     readers += 1
     serving = true
   }
 
-  /** The policy process is gone: who waits for its answer hears so now. */
+  /** Called when the policy process has ended: callers stop waiting for its answers. */
   def end(): Unit = {
     serving = false
     open.values.forEach(asked => { asked.answer.complete(null); () })
   }
 
-  /** The application ends: nobody waits here any more. */
+  /** Called when the application ends: no call waits here any longer. */
   def close(): Unit = {
     end()
     queues.values.foreach(_.addFirst(Last))
@@ -81,6 +81,6 @@ private object Requests {
     val answer = new CompletableFuture[JsonNode]
   }
 
-  /** Comes when nothing will come after it. */
+  /** The last entry of a queue. */
   private val Last = new Asked(null, 0L)
 }

@@ -7,20 +7,20 @@ import scala.util.Try
 
 import org.apache.spark.SparkConf
 
-/** What the shim knows before the policy process has told it more. */
+/** Facts and settings that the shim needs before the policy process configures it. */
 private[spark] object Shim {
 
   def version: String = Installed.built("version")
 
   def setting(conf: SparkConf, keys: String*): Option[String] = keys.flatMap(conf.getOption).headOption
 
-  /** Whether nothing is to be done; in any case of its letters, as the policy reads it. */
+  /** Whether the plugin is off; case is ignored, as in the policy. */
   def isOff(conf: SparkConf): Boolean =
     setting(conf, "spark.elastic.schedulerMode", "spark.elastic.scheduler-mode").exists(_.trim.equalsIgnoreCase("off"))
 
   /**
-   * The interpreter of the policy process: the one that was set, else the first of those that Spark runs Python with. The
-   * driver's may be a notebook or a script, which would take the jar for its own input.
+   * Return the interpreter of the policy process: the configured one, else the first Python that Spark would run. The
+   * driver's may be a notebook or a script, which would take the jar as its own input.
    */
   def python(conf: SparkConf, env: String => Option[String] = sys.env.get): String =
     setting(conf, "spark.elastic.python")
@@ -31,15 +31,15 @@ private[spark] object Shim {
       }
       .getOrElse("python3")
 
-  /** How long a start waits for the policy's answer. */
+  /** Return how long a start waits for the policy's answer. */
   def startWaitMs(conf: SparkConf): Long =
     durationMs(conf, 10000L, "spark.elastic.startTimeout", "spark.elastic.start-timeout")
 
-  /** How long another policy process is waited for that is tried after too many have failed. */
+  /** Return the delay before another policy process is tried after too many failures. */
   def retryMs(conf: SparkConf): Long =
     durationMs(conf, 600000L, "spark.elastic.policyRetryInterval", "spark.elastic.policy-retry-interval")
 
-  /** A time as the policy reads it, its own default where it is none: the policy says so, and what is allowed. */
+  /** Read a duration as the policy does. An invalid one is the default here, and the policy reports it. */
   private def durationMs(conf: SparkConf, default: Long, keys: String*): Long =
     setting(conf, keys: _*)
       .map(_.trim.toLowerCase(Locale.ROOT))
@@ -55,7 +55,7 @@ private[spark] object Shim {
   private val units =
     Seq("|ms|milli.*" -> 1L, "s|sec.*" -> 1000L, "m|min.*" -> 60000L, "h|hour.*" -> 3600000L, "d|day.*" -> 86400000L)
 
-  /** The settings that the policy process gets to see. */
+  /** Whether a setting is shown to the policy process. */
   def shown(key: String): Boolean =
     key.startsWith("spark.elastic.") || key.matches(resources) || others.contains(key)
 

@@ -9,13 +9,13 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.internal.Logging
 
 /**
- * Asks the policy process about batch stages. No answer in time and one that makes no sense are none: Spark's own rule
- * decides. They are counted, the policy process is told how many there were, and the log has the first one.
+ * Asks the policy process about batch stages. Without an answer in time that makes sense, Spark's own rule decides.
+ * Such cases are counted, the policy process is notified of their number, and the first one is logged.
  */
 private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = true) extends Logging {
   import StageAdvice._
 
-  /** The numbers that shuffles have, by execution and by plan. */
+  /** The partition counts of shuffles, by execution and by plan. */
   val counts = new Kept[Int](4096)
   private val shares = new Kept[Shares](512)
   private val scans = new Kept[Option[Int]](4096)
@@ -25,7 +25,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   @volatile private var lastUs = 0L
   @volatile private var unanswered = 0L
 
-  /** Who asks waits so long, 0: nobody asks. */
+  /** Set how long callers wait; 0 turns questions off. */
   def configure(decisionWaitMs: Long): Unit = {
     waitMs = decisionWaitMs
     if (waitMs > 0) {
@@ -34,10 +34,10 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
     }
   }
 
-  /** Whether asking makes sense: a policy process is there, and has not just let somebody wait in vain. */
+  /** Whether to ask: a policy process is there, and no caller has just waited in vain. */
   def isThere: Boolean = waitMs > 0 && requests.isServed && System.nanoTime() - silentUntil >= 0
 
-  /** How many partitions each is to write. What a plan has had it keeps without an answer, be it Spark's own number. */
+  /** Return the partitions that each should write. Without an answer a plan keeps its number, even Spark's own. */
   def partitions(questions: Seq[InitialCount]): Seq[Int] = {
     val asked = questions.map(question => question.copy(kept = counts(question.plan)))
     asked.zip(ask(asked, "partitions") { case (_, count) => number(count) }).map { case (question, answer) =>
@@ -48,8 +48,8 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   }
 
   /**
-   * How many tasks read a source; none: as Spark would have them. What is asked about as `plan` keeps without an answer
-   * what it has had; if that was Spark's, it stays so.
+   * Return the number of tasks that read a source, or None for Spark's. Without an answer, `plan` keeps its last
+   * number; once that was Spark's, it stays so.
    */
   def tasks(question: Question, plan: String): Option[Int] = {
     val before = scans(plan)
@@ -66,8 +66,8 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
   }
 
   /**
-   * For each the ranges `[start, end)` of its partitions that a task is to read; none: as Spark would. What a plan has had
-   * for about the same sizes it keeps without an answer, be it Spark's own ranges.
+   * Return for each the ranges `[start, end)` of its partitions that a task should read, or None for Spark's. Without
+   * an answer, a plan keeps its last ranges for about the same sizes, even Spark's own.
    */
   def ranges(questions: Seq[Ranges]): Seq[Option[Seq[(Int, Int)]]] = {
     val before =
@@ -97,8 +97,8 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
     Option.when(n.isInt && n.asInt >= 1 && n.asInt <= MostPartitions)(n.asInt)
 
   /**
-   * Asks all at once and waits once; gives for each the answer, none where there is no usable one. After a wait in vain
-   * nobody waits again for a second.
+   * Ask all questions at once and wait once. Return an answer for each, None where no usable one came. After a wait
+   * in vain no caller waits again for a second.
    */
   private def ask[Q <: Question, T](questions: Seq[Q], field: String)(
       read: (Q, JsonNode) => Option[T]): Seq[Option[Option[T]]] =
@@ -145,7 +145,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
 
 private[spark] object StageAdvice {
 
-  /** Where nobody ever answers. */
+  /** An instance that has no policy to ask. */
   val none = new StageAdvice(new Requests, isOn = false)
 
   private val MostPartitions = 32768
@@ -159,7 +159,7 @@ private[spark] object StageAdvice {
       SplitSize("", 0, 0, 1, None, 1, 1))
 }
 
-/** What was given, for the life of the application: the last `most` that were used. */
+/** An LRU map of the last `most` entries, kept for the life of the application. */
 private[spark] final class Kept[V](most: Int) {
   private val values = new LinkedHashMap[String, V](16, 0.75f, true) {
     override def removeEldestEntry(eldest: JMap.Entry[String, V]): Boolean = size > most
@@ -172,10 +172,10 @@ private[spark] final class Kept[V](most: Int) {
   }
 }
 
-/** The sizes of partitions, and where ranges of them end; none: they are Spark's. */
+/** The sizes of partitions, and the ends of their ranges; None for Spark's ranges. */
 private final case class Shares(sizes: Seq[Long], ends: Option[Seq[Int]]) {
 
-  /** Compressed bytes go by the order of rows, which is not quite the same each time. */
+  /** Compressed sizes depend on the order of rows, which differs slightly each time. */
   def isLike(now: Shares): Boolean = sizes.length == now.sizes.length &&
     sizes.zip(now.sizes).map { case (before, after) => math.abs(before - after) }.sum <= sizes.sum / 20
 }

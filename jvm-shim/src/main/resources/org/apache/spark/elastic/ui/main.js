@@ -1,4 +1,4 @@
-/** The page: shows the view that its address names, and keeps it up to date while somebody looks. */
+/** The page: shows the view that its address names, and keeps it up to date while it is visible. */
 
 import { Refused } from "./api.js";
 import { h, text } from "./dom.js";

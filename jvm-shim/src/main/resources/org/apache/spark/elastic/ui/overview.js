@@ -26,7 +26,7 @@ export class Overview {
     this.node = h("div", {}, this.tiles, ...sections.map(({ node }) => node));
   }
 
-  /** What the window is called besides Spark's name for it. */
+  /** The window's title after Spark's name for it. */
   title() {
     return [];
   }

@@ -38,7 +38,7 @@ export class Picture {
     new ResizeObserver(() => this.#draw()).observe(this.node);
   }
 
-  /** From when on news are to be asked for. */
+  /** The time after which news are requested. */
   get latest() {
     const { batches, slots, lost } = this.series;
     // Each series has its own newest; what comes twice is left out.

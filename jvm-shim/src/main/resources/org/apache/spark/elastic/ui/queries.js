@@ -66,7 +66,7 @@ export class Queries {
     return { offset: this.offset, limit: SHOWN, search: this.search.value };
   }
 
-  /** Show what was asked for, `total` being all there are; `most` is the bound that means none. */
+  /** Show a page of `total` queries; `most` is the bound that means none. */
   show(queries, total, most) {
     this.search.hidden = total <= FEW && this.search.value === "";
     this.none.hidden = total > 0;
@@ -79,7 +79,7 @@ export class Queries {
     keyed(this.grid.body, queries, ({ id }) => id, () => row(most));
   }
 
-  /** Show the part that the reader looks at of all there are: a History Server gives them all. */
+  /** Show the page that the reader looks at: a History Server gives all queries. */
   showPart(all, most) {
     const search = this.search.value.toLowerCase();
     const found = all.filter(({ id, name }) => [id, (name ?? "").toLowerCase()].some((part) => part.includes(search)));

@@ -51,7 +51,7 @@ export class Query {
     );
   }
 
-  /** What the window is called besides Spark's name for it. */
+  /** The window's title after Spark's name for it. */
   title() {
     return [this.name.textContent];
   }

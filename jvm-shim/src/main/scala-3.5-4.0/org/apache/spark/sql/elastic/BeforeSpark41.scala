@@ -10,7 +10,7 @@ private[elastic] object RealTime {
   def apply(trigger: Trigger): Option[Long] = None
 }
 
-/** The stores of a partition of an operator. */
+/** The state stores of each partition of an operator. */
 private[elastic] object StoreNames {
   def apply(operator: StateStoreWriter): Seq[String] = operator match {
     case _: StreamingSymmetricHashJoinExec => SymmetricHashJoinStateManager.allStateStoreNames(LeftSide, RightSide)

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming
 
-/** Where Spark has what runs streaming queries, and fields that it keeps to itself. */
+/** The packages of Spark's streaming classes, and the names of private fields. */
 private[elastic] trait MovedStreaming extends MovedBatch {
   type CheckpointFileManager = streaming.CheckpointFileManager
   type CommitLog = streaming.CommitLog
@@ -30,7 +30,7 @@ private[elastic] object MovedFiles {
     streaming.CheckpointFileManager.create(path, conf)
 }
 
-/** Constants, so that each stands in the classes that use it. */
+/** Constants, so that class files that use them contain them, for `Linkage` to find. */
 private[elastic] object MovedFields {
   final val SinkLog = "org.apache.spark.sql.execution.streaming.FileStreamSink#fileLog"
   final val StartLatch = "org.apache.spark.sql.execution.streaming.StreamExecution#startLatch"

@@ -4,15 +4,15 @@ import org.apache.hadoop.fs.Path
 
 import Moved._
 
-/** Before 4.2 Spark cannot give a checkpoint another partition count, so there is none to be ended or taken back. */
+/** Before 4.2 Spark cannot change a checkpoint's partition count, so no change has to be completed or undone. */
 private[elastic] final class StateMover(execution: StreamExecution) {
   def repartition(from: Int, partitions: Int): Unit =
     throw new IllegalStateException(
       s"Spark ${execution.sparkSession.version} cannot move state from $from to $partitions partitions")
   def recover(): Boolean = false
-  def beginAnew(settings: Map[String, String]): Unit = {} // there is no store of our choice
+  def beginAnew(settings: Map[String, String]): Unit = {} // the plugin chooses no store
 }
 
 private[elastic] object StateMover {
-  def makeMetadata(session: SparkSession, root: Path): Unit = {} // there is no format to be chosen
+  def makeMetadata(session: SparkSession, root: Path): Unit = {} // the plugin chooses no format
 }

@@ -5,10 +5,10 @@ import org.apache.spark.sql.internal.SQLConf
 
 import Moved._
 
-/** What the logs of a checkpoint say of how its state is kept. There is one format. */
+/** Reads from the logs of a checkpoint how its state is kept. There is one format. */
 private[elastic] object CheckpointFormat {
 
-  /** The partition count and the state store provider that a batch was planned with. */
+  /** Return the partition count and the state store provider that a batch was planned with. */
   def settings(offsets: OffsetSeq): Option[(Int, String)] =
     for {
       metadata <- offsets.metadata
@@ -16,15 +16,15 @@ private[elastic] object CheckpointFormat {
       provider <- metadata.conf.get(SQLConf.STATE_STORE_PROVIDER_CLASS.key)
     } yield partitions.toInt -> provider
 
-  /** The version of the checkpoint format that a batch was committed with. */
+  /** Return the version of the checkpoint format that a batch was committed with. */
   def version(commit: CommitMetadata): Int = 1
 
-  /** The version that the session asks for. */
+  /** Return the version that the session asks for. */
   def asked(conf: SQLConf): Int = 1
 
-  /** The setting that says it, by its name. */
+  /** The name of the setting for the version. */
   val Key: Option[String] = None
 
-  /** No checkpoint of this Spark gets another format from us. */
+  /** Does nothing: the plugin gives no checkpoint of this Spark another format. */
   def readAsWritten(plan: LogicalPlan): Unit = {}
 }

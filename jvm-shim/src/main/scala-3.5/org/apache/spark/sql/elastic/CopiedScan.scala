@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.execution.FileSourceScanExec
 
-/** A scan of files made from another one. */
+/** A file scan that copies another one. */
 private[elastic] abstract class CopiedScan(scan: FileSourceScanExec)
     extends FileSourceScanExec(
       scan.relation,

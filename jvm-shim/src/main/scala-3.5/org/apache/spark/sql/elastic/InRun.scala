@@ -9,22 +9,22 @@ import org.apache.spark.sql.internal.SQLConf
 import Moved._
 
 /**
- * What a new run would do, within the one that there is: its checkpoint is read again, on the stream thread and between
- * two micro-batches. The run, its handle, its sources and its sink stay as they are.
+ * Does within a run what a new run would do: it reads the checkpoint again, on the stream thread and between two
+ * micro-batches. The run, its handle, its sources and its sink stay as they are.
  */
 private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
 
-  /** There is nothing that a re-partitioning could have left. */
+  /** Does nothing: no re-partitioning could have left anything. */
   def look(): Unit = {}
 
-  /** Gives the query another count, one with state before its first micro-batch. Returns whether state was moved. */
+  /** Change the query's count; one with state before its first micro-batch. Return whether state was moved. */
   def repartition(partitions: Int, next: Batch): Boolean = {
     if (query.stateful && execution.offsetLog.getLatestBatchId().isDefined) {
       new StateMover(execution).repartition(query.partitions, partitions)
     }
     query.use(partitions)
     if (query.stateful) {
-      // Spark has noted the count of a new checkpoint before anybody could be asked.
+      // Spark has recorded the count of a new checkpoint before the policy could be asked.
       val metadata = MicroBatchAccess.metadata(execution)
       val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString
       MicroBatchAccess.setMetadata(execution, metadata.copy(conf = metadata.conf + changed))
@@ -32,11 +32,11 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     false
   }
 
-  /** There is nothing that a re-partitioning could have begun. */
+  /** Does nothing: no re-partitioning could have begun. */
   def recover(): Unit = {}
 
   /**
-   * Lets what has failed come next.
+   * Make the failed micro-batch the next one.
    *
    * @param again whether it has failed before
    */
@@ -44,19 +44,19 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
     if (query.stateful) execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
-    // Spark reads the last batch of old sources once more.
+    // Reading the checkpoint makes Spark read the last batch of V1 sources once more.
     NewSources.make(execution)
     val (watermarks, partitions) = (MicroBatchAccess.watermarks(execution), query.partitions)
     val written = execution.sinkCommitProgress
     InRun.forget(execution)
     try read()
-    finally MicroBatchAccess.use(execution, watermarks) // a new one would take an input that is idle to be at 0
-    // The checkpoint's count comes with it, which for a query without state is only what it began with.
+    finally MicroBatchAccess.use(execution, watermarks) // a new one would take an idle input to be at 0
+    // The checkpoint's count comes with it, which for a stateless query is only the initial one.
     if (!query.stateful) query.use(partitions)
-    execution.sinkCommitProgress = written // what an idle query shows
+    execution.sinkCommitProgress = written // shown while a query is idle
   }
 
-  /** Reads the checkpoint, before the first trigger as later versions do. Spark would do it in that one. */
+  /** Read the checkpoint before the first trigger, as later versions do. Spark would read it in that trigger. */
   def read(): Unit = {
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),
@@ -64,10 +64,10 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     InRun.populate(execution, query.session)
   }
 
-  /** Whether a micro-batch is in the log, and has to run before anything else. */
+  /** Whether a micro-batch is in the log, and so has to run before anything else. */
   def isStarted(batch: Batch): Boolean = InRun.isStarted(execution)
 
-  /** What a micro-batch was to read up to; nothing until that is in its log. */
+  /** Return the end offsets of a micro-batch; empty until its log has them. */
   def offsets(batch: Batch): String =
     if (!isStarted(batch)) ""
     else
@@ -90,7 +90,7 @@ private[elastic] object InRun {
 
   def isStarted(execution: MicroBatchExecution): Boolean = started.getBoolean(execution)
 
-  /** Makes way for what the checkpoint says. */
+  /** Clear what the checkpoint will restore. */
   def forget(execution: MicroBatchExecution): Unit = {
     started.setBoolean(execution, false)
     MicroBatchAccess.forgetBatch(execution)

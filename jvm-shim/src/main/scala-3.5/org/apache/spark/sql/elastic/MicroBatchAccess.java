@@ -4,11 +4,11 @@ import org.apache.spark.sql.execution.streaming.MicroBatchExecution;
 import org.apache.spark.sql.execution.streaming.OffsetSeqMetadata;
 import org.apache.spark.sql.execution.streaming.WatermarkTracker;
 
-/** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
+/** Members of a stream execution that only boundaries need: if one of these is missing, the rest works. */
 final class MicroBatchAccess {
   private MicroBatchAccess() {}
 
-  /** Lets the next micro-batch read the checkpoint first, as at the start of a run. */
+  /** Make the next micro-batch read the checkpoint first, as at the start of a run. */
   static void forgetBatch(MicroBatchExecution execution) {
     execution.currentBatchId_$eq(-1L);
   }
@@ -21,7 +21,7 @@ final class MicroBatchAccess {
     execution.offsetSeqMetadata_$eq(metadata);
   }
 
-  /** What each input has come to, of which the checkpoint has only the outcome. */
+  /** Return the watermarks of the inputs; the checkpoint has only their outcome. */
   static WatermarkTracker watermarks(MicroBatchExecution execution) {
     return execution.watermarkTracker();
   }
@@ -30,7 +30,7 @@ final class MicroBatchAccess {
     execution.watermarkTracker_$eq(watermarks);
   }
 
-  /** Stops the sources, of which each may have a client or a server of its own. */
+  /** Stop the sources, which may each have a client or a server. */
   static void stopSources(MicroBatchExecution execution) {
     execution.stopSources();
   }

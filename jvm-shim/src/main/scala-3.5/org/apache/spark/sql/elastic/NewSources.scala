@@ -5,17 +5,17 @@ import org.apache.spark.elastic.Hidden
 import Moved.MicroBatchExecution
 
 /**
- * New source objects within a run, as a new run would have them. A source that has failed while it looked for data may
- * have half of it in its books: Spark's file source takes files for read of which its log knows nothing.
+ * Creates new source objects within a run, as a new run would. A source that failed while it looked for data may have
+ * recorded half of it: Spark's file source takes files as read that its log does not have.
  *
- * A run makes its sources with its logical plan, which is a lazy val: its flags are cleared, and it is made again. All
- * lazy vals that share them only look something up.
+ * A run creates its sources with its logical plan, which is a lazy val: its flags are cleared, and it is computed
+ * again. All lazy vals that share the flags only look something up.
  */
 private[elastic] object NewSources {
   private lazy val plan = Hidden.field(MovedFields.LogicalPlan)
   private lazy val flags = Hidden.field(MovedFields.LazyFlags)
 
-  /** Called on the stream thread. What it throws leaves the sources that were there. */
+  /** Called on the stream thread. If it throws, the previous sources stay. */
   def make(execution: MicroBatchExecution): Unit = {
     val (before, made) = (plan.get(execution), flags.getByte(execution))
     MicroBatchAccess.stopSources(execution)

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 
-/** The source of a query that a scan reads, of the second API only: scans of others do not say it. */
+/** The source that a scan of a query reads, for V2 sources only: scans of others do not know it. */
 private[elastic] object StreamOf {
   def unapply(scan: SparkPlan): Option[SparkDataStream] = scan match {
     case batch: MicroBatchScanExec => Some(batch.stream)
@@ -13,7 +13,7 @@ private[elastic] object StreamOf {
   }
 }
 
-/** A scan that says whose it is. */
+/** A scan that knows its source. */
 private[elastic] trait ReadsStream extends SparkPlan {
   def getStream: Option[SparkDataStream]
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.Hidden
 
-/** The session that the batches of a query run in, which Spark keeps to itself. */
+/** The session that the batches of a query run in, which is private in Spark. */
 private[elastic] object StreamSession {
   private lazy val field =
     Hidden.field("org.apache.spark.sql.execution.streaming.StreamExecution#sparkSessionForStream")

@@ -5,14 +5,14 @@ import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 
 import Moved._
 
-/** Spark's own trigger executors, of which each micro-batch is run by way of a boundary of ours. */
+/** Spark's own trigger executors, with each micro-batch run through a boundary. */
 private[elastic] trait AtBoundaries extends TriggerExecutor {
   protected def execution: MicroBatchExecution
   protected def boundary: Boundary
 
   abstract override def execute(batch: () => Boolean): Unit = {
     boundary.next = new Batch
-    boundary.inRun.read() // else its count would be read after the one that is ordered at the start
+    boundary.inRun.read() // first, or its count would override the one ordered at the start
     boundary.start()
     super.execute(() => boundary.run(_ => run(batch)))
   }
@@ -27,12 +27,12 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
 
 private[elastic] object Triggers {
 
-  /** Asynchronous progress tracking has a trigger executor of its own beside this field. */
+  /** Asynchronous progress tracking has its own trigger executor, outside this field. */
   def canPut(execution: MicroBatchExecution): Boolean = execution.getClass == classOf[MicroBatchExecution]
 
   private lazy val field = Hidden.field("org.apache.spark.sql.execution.streaming.MicroBatchExecution#triggerExecutor")
 
-  /** Gives a query a trigger executor like the one that it has, on its own stream thread and before its first batch. */
+  /** Give a query a trigger executor like its own, on its stream thread and before its first batch. */
   def put(of: MicroBatchExecution, at: Boundary): Unit =
     field.set(
       of,

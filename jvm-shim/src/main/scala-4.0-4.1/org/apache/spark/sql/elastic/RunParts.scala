@@ -8,7 +8,7 @@ import Moved._
 /** The sources of a run. */
 private[elastic] object RunSources {
 
-  /** Lets a run have other sources while `body` runs. */
+  /** Replace the sources of a run while `body` runs. */
   def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
     val sources = StreamExecutionAccess.sources(execution)
     MicroBatchAccess.use(execution, sources.map(by))
@@ -16,18 +16,18 @@ private[elastic] object RunSources {
     finally MicroBatchAccess.use(execution, sources)
   }
 
-  /** Tells new sources what was last read, as far as they want to know. */
+  /** Report the latest offsets read to new sources that accept them. */
   def tellLatest(execution: MicroBatchExecution): Unit =
     LatestSeen.tell(execution.offsetLog.getLatest().map(_._2), StreamExecutionAccess.sources(execution))
 
-  /** What a micro-batch reads up to, as it stands in its log. */
+  /** Return the end offsets of a micro-batch, as its log has them. */
   def offsets(execution: MicroBatchExecution, batch: Batch): String =
     batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution), batch.offsetSeqMetadata).toString
 }
 
 private[elastic] object FirstCount {
 
-  /** Gives the first batch of a new checkpoint another count than Spark has noted before anybody could be asked. */
+  /** Replace the count of a new checkpoint's first batch, which Spark recorded before the policy could be asked. */
   def replaceCount(partitions: Int, first: Batch, session: SparkSession): Unit = {
     val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString
     val metadata = first.offsetSeqMetadata

@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.SparkThrowable
 
-/** How Spark names what has gone wrong. */
+/** Spark's names for errors. */
 private[elastic] object FailureKinds {
   def condition(e: SparkThrowable): Option[String] = Option(e.getCondition)
 }

@@ -6,13 +6,12 @@ import org.apache.spark.sql.execution.streaming.Source
 import Moved._
 
 /**
- * Sources that a run keeps when its checkpoint is read again. At the start of a run Spark reads the last batch of
- * each source of the first API once more, so that a new source knows of it. These know, and what that batch has read may
- * be away by now.
+ * Sources that a run keeps when its checkpoint is read again. When a run starts, Spark reads the last batch of each
+ * V1 source once more, so that a new source learns about it. These know it, and the data of that batch may be gone.
  */
 private[elastic] object KnownSources {
 
-  /** Reads the checkpoint and makes what follows its last batch the batch of a context; called on the stream thread. */
+  /** Read the checkpoint, and make the batch after its last one that of a context. Called on the stream thread. */
   def populateStartOffsets(execution: MicroBatchExecution, context: Batch, session: SparkSession): Unit = {
     val standIns = StreamExecutionAccess
       .sources(execution)
@@ -32,7 +31,7 @@ private[elastic] object KnownSources {
       case other => other
     })
 
-  /** To Spark it is of the second API, whose sources need not be read again. */
+  /** Spark takes it for a V2 source, which need not be read again. */
   private final class StandIn(val source: Source) extends SparkDataStream {
     override def initialOffset(): Offset = source.initialOffset()
     override def deserializeOffset(json: String): Offset = source.deserializeOffset(json)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution.{SparkPlan, StreamSourceAwareSparkPlan}
 
-/** The source of a query that a scan reads. */
+/** The source that a scan of a query reads. */
 private[elastic] object StreamOf {
   def unapply(scan: SparkPlan): Option[SparkDataStream] = scan match {
     case aware: StreamSourceAwareSparkPlan => aware.getStream
@@ -11,5 +11,5 @@ private[elastic] object StreamOf {
   }
 }
 
-/** A scan that says whose it is. */
+/** A scan that knows its source. */
 private[elastic] trait ReadsStream extends StreamSourceAwareSparkPlan

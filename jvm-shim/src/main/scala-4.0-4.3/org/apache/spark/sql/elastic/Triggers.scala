@@ -4,7 +4,7 @@ import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 
 import Moved._
 
-/** Spark's own trigger executors, of which each micro-batch is run by way of a boundary of ours. */
+/** Spark's own trigger executors, with each micro-batch run through a boundary. */
 private[elastic] trait AtBoundaries extends TriggerExecutor {
   protected def boundary: Boundary
 
@@ -13,7 +13,7 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
     super.setNextBatch(context)
   }
 
-  // A boundary may replace the context that Spark's executor has.
+  // A boundary may replace the context that Spark's executor holds.
   abstract override def execute(batch: Batch => Boolean): Unit = {
     boundary.start()
     super.execute(_ => boundary.run(batch))
@@ -23,9 +23,9 @@ private[elastic] trait AtBoundaries extends TriggerExecutor {
 private[elastic] object Triggers {
   def canPut(execution: MicroBatchExecution): Boolean = true
 
-  /** Gives a query a trigger executor like the one that it would have, on its own stream thread and before its first batch. */
+  /** Give a query a trigger executor like the one it would have, on its stream thread and before its first batch. */
   def put(execution: MicroBatchExecution, at: Boundary): Unit = {
-    StreamSession.of(execution).withActive(execution.logicalPlan) // makes Spark's executor, and the sources
+    StreamSession.of(execution).withActive(execution.logicalPlan) // creates Spark's executor, and the sources
     execution.triggerExecutor = (execution.triggerExecutor, execution.trigger) match {
       case (_: SingleBatchExecutor, _) => new SingleBatchExecutor with AtBoundaries { val boundary = at }
       case (_: MultiBatchExecutor, _) => new MultiBatchExecutor with AtBoundaries { val boundary = at }

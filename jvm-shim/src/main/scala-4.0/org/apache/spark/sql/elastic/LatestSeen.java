@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.streaming.AcceptsLatestSeenOffsetHandler;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** Tells new sources what was last read, as far as they want to know. */
+/** Reports the latest offsets read to new sources that accept them. */
 final class LatestSeen {
   private LatestSeen() {}
 

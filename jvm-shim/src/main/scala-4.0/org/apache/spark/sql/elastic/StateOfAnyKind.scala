@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TransformWithState, TransformWithStateInPandas}
 
-/** Operators with state of any kind. */
+/** Operators with arbitrary state. */
 private[elastic] object StateOfAnyKind {
   def apply(node: LogicalPlan): Boolean = node match {
     case _: TransformWithState | _: TransformWithStateInPandas => true

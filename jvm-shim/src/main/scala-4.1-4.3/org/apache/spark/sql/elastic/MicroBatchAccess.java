@@ -8,21 +8,21 @@ import org.apache.spark.sql.execution.streaming.runtime.ProgressReporter;
 import org.apache.spark.sql.execution.streaming.runtime.WatermarkTracker;
 import scala.collection.immutable.Seq;
 
-/** Such members of a stream execution as only boundaries need: where one of these is missing, the rest works. */
+/** Members of a stream execution that only boundaries need: if one of these is missing, the rest works. */
 final class MicroBatchAccess {
   private MicroBatchAccess() {}
 
-  /** Replaces the sources by others. */
+  /** Replace the sources. */
   static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources) {
     execution.sources_$eq(sources);
   }
 
-  /** Stops the sources, of which each may have a client or a server of its own. */
+  /** Stop the sources, which may each have a client or a server. */
   static void stopSources(MicroBatchExecution execution) {
     execution.stopSources();
   }
 
-  /** What each input has come to, of which the checkpoint has only the outcome. */
+  /** Return the watermarks of the inputs; the checkpoint has only their outcome. */
   static WatermarkTracker watermarks(MicroBatchExecution execution) {
     return execution.watermarkTracker();
   }
@@ -35,7 +35,7 @@ final class MicroBatchAccess {
     return execution.progressReporter();
   }
 
-  /** Reads the checkpoint and makes what follows its last batch the batch of a context. */
+  /** Read the checkpoint, and make the batch after its last one that of a context. */
   static void populateStartOffsets(
       MicroBatchExecution execution, MicroBatchExecutionContext context, SparkSession session) {
     execution.populateStartOffsets(context, session);

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.{checkpointing, operators, runtime, sinks}
 
-/** Where Spark has what runs streaming queries, and fields that it keeps to itself. */
+/** The packages of Spark's streaming classes, and the names of private fields. */
 private[elastic] trait MovedStreaming {
   type Batch = runtime.MicroBatchExecutionContext
   type CheckpointFileManager = checkpointing.CheckpointFileManager
@@ -31,7 +31,7 @@ private[elastic] object MovedFiles {
     checkpointing.CheckpointFileManager.create(path, conf)
 }
 
-/** Constants, so that each stands in the classes that use it. */
+/** Constants, so that class files that use them contain them, for `Linkage` to find. */
 private[elastic] object MovedFields {
   final val SinkLog = "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink#fileLog"
   final val StartLatch = "org.apache.spark.sql.execution.streaming.runtime.StreamExecution#startLatch"

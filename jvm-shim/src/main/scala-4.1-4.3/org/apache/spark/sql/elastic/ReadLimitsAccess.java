@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import scala.collection.immutable.Map;
 
-/** How much a micro-batch reads of each source: a member of a stream execution that only limits need. */
+/** The read limit of each source: a member of a stream execution that only limits need. */
 final class ReadLimitsAccess {
   private ReadLimitsAccess() {}
 

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TransformWithSt
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.streaming.Trigger
 
-/** How long the batches of a query in real-time mode are, in ms; nothing for other queries. */
+/** The length of a query's batches in real-time mode, in ms; None for other queries. */
 private[elastic] object RealTime {
   def apply(trigger: Trigger): Option[Long] = trigger match {
     case RealTimeTrigger(ms) => Some(ms)
@@ -12,7 +12,7 @@ private[elastic] object RealTime {
   }
 }
 
-/** Operators with state of any kind. */
+/** Operators with arbitrary state. */
 private[elastic] object StateOfAnyKind {
   def apply(node: LogicalPlan): Boolean = node match {
     case _: TransformWithState | _: TransformWithStateInPySpark => true
@@ -20,7 +20,7 @@ private[elastic] object StateOfAnyKind {
   }
 }
 
-/** The stores of a partition of an operator. */
+/** The state stores of each partition of an operator. */
 private[elastic] object StoreNames {
   def apply(operator: Moved.StateStoreWriter): Seq[String] = operator.stateStoreNames
 }

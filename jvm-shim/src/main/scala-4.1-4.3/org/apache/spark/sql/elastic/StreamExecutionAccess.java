@@ -7,13 +7,13 @@ import org.apache.spark.sql.execution.streaming.runtime.TERMINATED$;
 import scala.collection.immutable.Seq;
 
 /**
- * The members of a stream execution that are needed here. They are protected in Scala, which is public in the
- * class file: javac finds out at build time what reflection would find out in somebody's job.
+ * Accesses members of a stream execution. They are protected in Scala but public in the class file, so javac checks
+ * the access at build time. Reflection would fail only in a user's job.
  */
 final class StreamExecutionAccess {
   private StreamExecutionAccess() {}
 
-  /** Lets the stream thread end as if the query had been stopped. */
+  /** Make the stream thread end as if the query had been stopped. */
   static void terminate(StreamExecution execution) {
     execution.state().set(TERMINATED$.MODULE$);
   }
@@ -22,12 +22,12 @@ final class StreamExecutionAccess {
     return execution.state().get() == TERMINATED$.MODULE$;
   }
 
-  /** In the order of the plan, one that is read twice twice; null before the stream thread has made them. */
+  /** Return the sources in plan order, repeated if read twice; null before the stream thread has created them. */
   static Seq<SparkDataStream> sources(StreamExecution execution) {
     return execution.sources();
   }
 
-  /** The one that its batches run in. */
+  /** Return the session that the query's batches run in. */
   static SparkSession session(StreamExecution execution) {
     return execution.sparkSessionForStream();
   }

@@ -8,25 +8,25 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{CommitMetadataBas
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
-/** What the logs of a checkpoint say of how its state is kept. */
+/** Reads from the logs of a checkpoint how its state is kept. */
 private[elastic] object CheckpointFormat {
 
-  /** The partition count and the state store provider that a batch was planned with. */
+  /** Return the partition count and the state store provider that a batch was planned with. */
   def settings(offsets: OffsetSeqBase): Option[(Int, String)] = offsets.metadataOpt.map { metadata =>
     OffsetSeqMetadata.readValue(metadata, SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL).toInt ->
       OffsetSeqMetadata.readValue(metadata, SQLConf.STATE_STORE_PROVIDER_CLASS)
   }
 
-  /** The version of the checkpoint format that a batch was committed with. */
+  /** Return the version of the checkpoint format that a batch was committed with. */
   def version(commit: CommitMetadataBase): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
 
-  /** The version that the session asks for. */
+  /** Return the version that the session asks for. */
   def asked(conf: SQLConf): Int = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
 
-  /** The setting that says it, by its name. */
+  /** The name of the setting for the version. */
   val Key: Option[String] = Some(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key)
 
-  /** Lets a plan read state in format 2 if it was written so: Spark takes the format from the session that reads. */
+  /** Let a plan read state in format 2 if it was written so: Spark takes the format from the session that reads. */
   def readAsWritten(plan: LogicalPlan): Unit = plan.foreach {
     case relation: DataSourceV2Relation =>
       relation.table match {

@@ -16,26 +16,26 @@ import org.apache.spark.util.SerializableConfiguration
 import Moved.SparkSession
 
 /**
- * Re-partitions some of an operator's state, to a folder that is thrown away.
+ * Re-partitions some of an operator's state, into a folder that is deleted at the end.
  *
- * @param at all of the rows, for each place that is to be warmed up
+ * @param at returns all of the rows for each place to warm up
  */
 private[elastic] object DryRun {
 
-  /** As many rows of a partition's state are enough. */
+  /** Rows of a partition's state that are enough. */
   private val MostRows = 1000
 
   def apply(session: SparkSession, root: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
     val checkpoint = StateRoot(session, root)
     val conf = session.sessionState.newHadoopConf()
     val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
-    // Its name keeps it out of savepoints.
+    // The leading dot keeps it out of savepoints.
     val folder = new Path(checkpoint, s".warm-up-${UUID.randomUUID}")
     val fs = folder.getFileSystem(conf)
 
     def some(state: DataFrame): DataFrame = {
       val rows = LocalLimitExec(MostRows, state.queryExecution.executedPlan).execute()
-      // A set is a function too, and one of those that executors have the class of.
+      // A set is also a function, and one whose class executors have.
       val ofOnePartition = PartitionPruningRDD.create(rows, Set(0))
       session.internalCreateDataFrame(at(ofOnePartition).values, state.schema)
     }

@@ -5,10 +5,10 @@ import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.internal.SQLConf
 
-/** The sources of a run, which has them by an id as well. */
+/** The sources of a run, which also has them by id. */
 private[elastic] object RunSources {
 
-  /** Lets a run have other sources while `body` runs. */
+  /** Replace the sources of a run while `body` runs. */
   def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
     val (sources, ids) = (StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution))
     MicroBatchAccess.use(execution, sources.map(by))
@@ -20,14 +20,14 @@ private[elastic] object RunSources {
     }
   }
 
-  /** Tells new sources what was last read, as far as they want to know. */
+  /** Report the latest offsets read to new sources that accept them. */
   def tellLatest(execution: MicroBatchExecution): Unit =
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),
       StreamExecutionAccess.sources(execution),
       SourceIdAccess.get(execution))
 
-  /** What a micro-batch reads up to, as it stands in its log. */
+  /** Return the end offsets of a micro-batch, as its log has them. */
   def offsets(execution: MicroBatchExecution, batch: MicroBatchExecutionContext): String =
     batch.endOffsets
       .toOffsets(StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution), batch.offsetSeqMetadata)
@@ -36,7 +36,7 @@ private[elastic] object RunSources {
 
 private[elastic] object FirstCount {
 
-  /** Gives the first batch of a new checkpoint another count than Spark has noted before anybody could be asked. */
+  /** Replace the count of a new checkpoint's first batch, which Spark recorded before the policy could be asked. */
   def replaceCount(partitions: Int, first: MicroBatchExecutionContext, session: Moved.SparkSession): Unit = {
     session.conf.set(SQLConf.STATEFUL_SHUFFLE_PARTITIONS_INTERNAL.key, partitions.toString)
     val changed = SQLConf.SHUFFLE_PARTITIONS.key -> partitions.toString

@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import scala.collection.immutable.Map;
 
-/** The sources of a query by the ids that its offsets have them under. */
+/** The sources of a query, by their ids in its offsets. */
 final class SourceIdAccess {
   private SourceIdAccess() {}
 

@@ -13,13 +13,13 @@ import org.apache.spark.sql.execution.exchange.{REPARTITION_BY_NUM, ShuffleExcha
 import org.apache.spark.sql.types.{BooleanType, StructType}
 
 /**
- * How the rows of a state get to their new partitions: by Spark's shuffle, or without one where the count is halved. A
- * key's partition is its hash modulo the count, so the new partition p is then what stands in the old ones p and p plus
- * the new count. A task reads both: one stage instead of two. (With more to merge, too few tasks would read. The other
- * way round, several tasks would have to read one old partition. Measured, that gains little, and Spark's encoders of
- * keys are shared by all that read the same partition in one JVM, and not made for it.)
+ * Moves the rows of a state to their new partitions: by Spark's shuffle, or without one if the count is halved. A
+ * key's partition is its hash modulo the count, so a new partition p consists of the old ones p and p plus the new
+ * count. A task reads both: one stage instead of two. (With more to merge, too few tasks would read. In the other
+ * direction, several tasks would have to read one old partition. Measurements show little gain, and Spark's key
+ * encoders are shared by all readers of a partition in one JVM, which they are not made for.)
  *
- * Each row is checked to stand where its key belongs. One that does not would be lost by the move, so none is made.
+ * Each row is checked to be where its key belongs. The move would lose a row that is not, so it fails instead.
  * Executors get nothing but Spark's own classes.
  *
  * @param from the old count
@@ -51,7 +51,7 @@ private[elastic] final class StateMove(from: Int) extends SparkStrategy {
 
 private[elastic] object StateMove {
 
-  /** Moves the state in a checkpoint with Spark's own offline re-partitioning, which goes that way. */
+  /** Move the state in a checkpoint with Spark's own offline re-partitioning, which uses this strategy. */
   def run(session: SparkSession, checkpoint: String, from: Int, to: Int): Unit = {
     val methods = session.sessionState.experimentalMethods
     val before = methods.extraStrategies
@@ -61,7 +61,7 @@ private[elastic] object StateMove {
   }
 }
 
-/** Half as many partitions: the rows of two old ones in each. */
+/** Half as many partitions, each with the rows of two old ones. */
 private case class MergedStateExec(from: Int, child: SparkPlan) extends UnaryExecNode {
   override def output: Seq[Attribute] = child.output
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
@@ -72,7 +72,7 @@ private case class MergedStateExec(from: Int, child: SparkPlan) extends UnaryExe
       throw new IllegalStateException(
         s"the state has ${old.getNumPartitions} partitions, not the $from of its checkpoint")
     }
-    // A set is a function too, and one of those that executors have the class of.
+    // A set is also a function, and one whose class executors have.
     def merged(p: Int) = PartitionPruningRDD.create(old, Set(p, p + from / 2)).coalesce(1)
     sparkContext.union(Seq.tabulate(from / 2)(merged))
   }

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUti
 
 import Moved.{SparkSession, StreamExecution}
 
-/** Gives the checkpoint of a query another partition count, between two micro-batches or before the first. */
+/** Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. */
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot
@@ -31,8 +31,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   }
 
   /**
-   * Ends a re-partitioning that a crash has left in the middle, by finishing it, else by taking it back. Spark would not
-   * start from such a checkpoint.
+   * Complete a re-partitioning that a crash interrupted, or else undo it: Spark would refuse such a checkpoint.
    *
    * @return whether there was one
    */
@@ -52,7 +51,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     unfinished.isDefined
   }
 
-  /** Lets a checkpoint without a committed batch begin with other settings: none of its state has been used. */
+  /** Change the settings of a checkpoint without a committed batch: none of its state has been used. */
   def beginAnew(settings: Map[String, String]): Unit = {
     val now = logs
     for (first <- now.offsets.get(0L) if now.commits.getLatestBatchId().isEmpty) {
@@ -74,7 +73,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     }
   }
 
-  /** The last committed batch, its partition count, and the one that was to follow it. */
+  /** Return the last committed batch, its partition count, and the count that was to follow. */
   private def unfinishedRepartition(): Option[(Long, Int, Int)] = {
     val now = logs
     for {
@@ -87,8 +86,8 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   }
 
   /**
-   * A re-partitioning takes a batch id that the sink never sees. Spark's file sink keeps a log by batch id that must have
-   * no holes, or it cannot be compacted and the query fails some batches later: so the batch gets an empty entry.
+   * A re-partitioning takes a batch id that the sink never sees. The log of Spark's file sink must have no gaps, or
+   * it cannot be compacted and the query fails some batches later. So that batch gets an empty entry.
    */
   private def closeSinkGap(): Unit = execution.sink match {
     case sink: FileStreamSink =>
@@ -110,7 +109,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 private[elastic] object StateMover {
   import StreamingCheckpointConstants._
 
-  /** Writes the metadata of a checkpoint that has none and holds nothing, as Spark would. */
+  /** Write the metadata of a checkpoint that has none and is empty, as Spark would. */
   def makeMetadata(session: SparkSession, root: Path): Unit = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val file = new Path(root, DIR_NAME_METADATA)

@@ -10,11 +10,11 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import Moved.SparkSession
 
 /**
- * The name of a checkpoint for what reads and rewrites its state. Spark makes a URI of that name and reads it as a path
- * again, once in its re-partitioning and once more in its reader: where a URI escapes a character of it (a space, `%`,
- * `#`), they would look in folders of other names, and leave some. Such a checkpoint gets a second name without, a mount
- * of Hadoop's, by settings of the query's session, which its tasks get, too. It has a scheme of its own since Hadoop's
- * FileContext, which Spark would use for `viewfs`, makes the same mistake.
+ * Names a checkpoint for code that reads and rewrites its state. Spark makes the name a URI and reads that as a path
+ * again, once in its re-partitioning and once more in its reader. If the URI escapes a character (a space, `%`, `#`),
+ * they would look in folders of other names, and leave some behind. Such a checkpoint gets a second name without
+ * these: a mount of Hadoop's, by settings of the query's session, which also reach its tasks. It has its own scheme
+ * because Hadoop's FileContext, which Spark would use for `viewfs`, makes the same mistake.
  */
 private[elastic] object StateRoot {
   private val Scheme = "spark-elastic"
@@ -25,7 +25,7 @@ private[elastic] object StateRoot {
     else {
       val fs = path.getFileSystem(session.sessionState.newHadoopConf())
       val uri = fs.makeQualified(path).toUri.toString
-      // Hadoop keeps the file systems that it has opened, by their names.
+      // Hadoop caches file systems by their names.
       val mount = UUID.nameUUIDFromBytes(uri.getBytes(UTF_8))
       val conf = session.sessionState.conf
       conf.setConfString(s"fs.$Scheme.impl", "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme")

@@ -10,16 +10,16 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import Moved.{SparkSession, StateStoreWriter}
 
 /**
- * Lets jobs over a micro-batch know the format of its query's state, whoever runs them. A task finds it in the local
- * properties of its job. These have it where the query's session or its thread runs that, and not where a `foreachBatch`
- * hands its rows to another session in a pool's thread, as merges into tables do. The thread keeps the property: only
- * state goes by it, and each query's session says its own.
+ * Passes the format of a query's state on to all jobs over its micro-batches. A task finds the format in the local
+ * properties of its job. The query's session or thread sets them, but not if a `foreachBatch` hands its rows to
+ * another session in a thread pool, as merges into tables do. The thread keeps the property: only state depends on
+ * it, and each query's session sets its own.
  */
 private[elastic] final case class BatchFormatRule(session: SparkSession) extends Rule[SparkPlan] {
   import BatchFormatRule._
 
   override def apply(plan: SparkPlan): SparkPlan = UnlessItFails(plan) {
-    // A plan that has state of its own is a micro-batch: its session says the format.
+    // A plan with state of its own is a micro-batch, and its session sets the format.
     if (!plan.exists(_.isInstanceOf[StateStoreWriter]))
       for (key <- CheckpointFormat.Key; format <- batches(plan).flatMap(settings(_).get(key)).headOption)
         session.sparkContext.setLocalProperty(key, format)
@@ -32,14 +32,14 @@ private[elastic] object BatchFormatRule {
 
   private lazy val sqlConfigs = Hidden.field("org.apache.spark.sql.execution.SQLExecutionRDD#sqlConfigs")
 
-  /** The rows of another query that is run with this one, as those of a micro-batch are. */
+  /** Return the rows of another query that runs within this plan, as those of a micro-batch do. */
   private def batches(plan: SparkPlan): Seq[SQLExecutionRDD] = plan.collect {
     case scan: RDDScanExec => Seq(scan.rdd).collect { case rows: SQLExecutionRDD => rows }
     case cached: InMemoryTableScanExec => batches(cached.relation.cachedPlan)
     case adaptive: AdaptiveSparkPlanExec => batches(adaptive.inputPlan)
   }.flatten
 
-  /** The settings of the session that these rows come from. */
+  /** Return the settings of the session that these rows come from. */
   private def settings(rows: SQLExecutionRDD): Map[String, String] =
     sqlConfigs.get(rows).asInstanceOf[Map[String, String]]
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import Moved._
 
 /**
- * Where the stream thread of a query stands between two micro-batches: it waits for its first slots, carries out orders,
- * and tries again what has failed. All of it happens on that thread, and no batch is ever interrupted for it.
+ * The point between two micro-batches on a query's stream thread. There it waits for its first slots, carries out
+ * orders, and retries failures. All of it happens on that thread, and no batch is ever interrupted for it.
  *
  * @param first the policy's answer at the start; a hold is waited out here
  * @param refusal why the query cannot start
@@ -28,23 +28,23 @@ private[elastic] final class Boundary(
   /** The next micro-batch. */
   @volatile var next: Batch = _
 
-  private var dueAt = 0L // when the next trigger comes, in ms since 1970
+  private var dueAt = 0L // time of the next trigger, in epoch ms
   val inRun = new InRun(execution, query)
-  // Asynchronous progress tracking writes its logs beside this thread: what is read from them may be old.
+  // Asynchronous progress tracking writes its logs on another thread, so reads of them may be stale.
   private val canRetry = execution.getClass == classOf[MicroBatchExecution] && Linkage.has(Part.Retries)
   private val readLimits = Option.when(Linkage.has(Part.ReadLimits))(new ReadLimits(execution))
-  private var rescale: Option[(Rescale, Long)] = None // and when it was ordered
-  private var retried: Batch = _ // the batch that was last given another try
+  private var rescale: Option[(Rescale, Long)] = None // and the time of the order
+  private var retried: Batch = _ // the batch that was last retried
   private var hasMoved = false // and has committed no micro-batch since
   private var isToEnd = false
-  private var failure: Option[Throwable] = None // which ends the query, or is tried again
+  private var failure: Option[Throwable] = None // ends the query, or is retried
 
-  /** Lets the first micro-batch come when the policy says so. */
+  /** Start the first micro-batch when the policy allows it. */
   def start(): Unit = {
     refusal.foreach(throw _)
     first match {
       case Some(hold: HoldQuery) =>
-        query.showIdle(hold.message) // Spark has said something else since
+        query.showIdle(hold.message) // Spark has overwritten the message
         begin(query.answer(untilHeld = false))
       case answer => begin(answer)
     }
@@ -54,11 +54,11 @@ private[elastic] final class Boundary(
     case Some(end: FailQuery) => throw new IllegalStateException(end.message.getOrElse(Refused))
     case None if execution.sparkSession.sparkContext.isStopped =>
       StreamExecutionAccess.terminate(execution)
-      throw new InterruptedException // the application ends, and so does a query that has not begun
+      throw new InterruptedException // the application is ending, and so is a query that has not begun
     case other => goOn(other)
   }
 
-  /** Runs one micro-batch, as often as it takes. */
+  /** Run one micro-batch, with as many attempts as it takes. */
   @tailrec
   def run(batch: Batch => Boolean): Boolean = {
     if (failure.isEmpty) carryOut(0L)
@@ -92,7 +92,7 @@ private[elastic] final class Boundary(
     }
   }
 
-  /** Waits for the next trigger, and carries out what is ordered meanwhile. */
+  /** Wait for the next trigger, and carry out orders meanwhile. */
   def waitTill(target: Long): Unit = {
     dueAt = target
     def left = target - System.currentTimeMillis()
@@ -105,14 +105,14 @@ private[elastic] final class Boundary(
       !execution.sparkSession.sparkContext.isStopped
 
   /**
-   * Waits as the restart strategy says and lets the failed micro-batch come next, or ends the query.
+   * Wait as the restart strategy says and make the failed micro-batch the next one, or end the query.
    *
-   * @param offsets what it was to read up to, empty where it is not the batch that has failed
+   * @param offsets the end offsets of the batch, empty if that is not the one that failed
    * @param again whether it has failed before
    */
   @tailrec
   private def retry(e: Throwable, offsets: String, again: Boolean): Unit = {
-    rescale = None // what the policy hears next says so
+    rescale = None // the report of the failure implies it
     query.showIdle("A micro-batch has failed")
     query.askAboutFailure(FailureFacts(e, offsets)) match {
       case None => throw e
@@ -120,7 +120,7 @@ private[elastic] final class Boundary(
         query.keepStore()
         throw end.message.fold(e)(new IllegalStateException(_, e))
       case answer =>
-        // Spark tells of the exception that ends a query, and has not met this one.
+        // Spark logs an exception that ends a query, and does not see this one.
         if (!again)
           logWarning(s"spark-elastic: query ${query.called}: retrying a failed micro-batch\n${FailureFacts.traces(e)}")
         val another =
@@ -140,7 +140,7 @@ private[elastic] final class Boundary(
     query.started(answer, millisSince(from), problem)
   }
 
-  /** Carries out what is ordered, after waiting for it for as long as `waitMs`. */
+  /** Carry out the orders that arrive, waiting up to `waitMs` for the first one. */
   private def carryOut(waitMs: Long): Unit = {
     query.endIfTold()
     query.nextOrder(waitMs).foreach(take)
@@ -154,7 +154,7 @@ private[elastic] final class Boundary(
     }
   }
 
-  /** A micro-batch that has been started has to run before the state is moved, and one between two moves. */
+  /** A started micro-batch has to run before the state is moved, and one has to run between two moves. */
   private def canMoveTo(partitions: Int, orderedMs: Long): Boolean =
     partitions == query.partitions || (!hasMoved && !inRun.isStarted(next) && control.isWarm(orderedMs))
 
@@ -176,7 +176,7 @@ private[elastic] final class Boundary(
       StreamExecutionAccess.terminate(execution)
     } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(query.called)(e)) }
 
-  /** Gives the query another count, a stateful one with its state. Returns why not, if it has not got it. */
+  /** Change the query's partition count, with the state of a stateful one. Return why it was not changed, if so. */
   private def move(partitions: Int): Option[String] = {
     query.showIdle("Rescaling")
     var isBegun = false
@@ -186,25 +186,25 @@ private[elastic] final class Boundary(
       hasMoved = inRun.repartition(partitions, next)
       None
     } catch {
-      case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start ends what was begun
+      case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start completes it
       case Harmless(e) =>
         logWarning(s"spark-elastic: query ${query.called}: not moved to $partitions partitions", e)
         if (isBegun) {
           failure =
             bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
-          hasMoved = query.partitions == partitions // it could be ended after all
+          hasMoved = query.partitions == partitions // it was completed after all
         }
         Option.when(query.partitions != partitions)(String.valueOf(e.getMessage))
     }
   }
 
-  /** What lies between two triggers; 0 where they come one after another. */
+  /** Return the interval of the trigger; 0 if micro-batches follow one another. */
   private def intervalMs: Long = execution.trigger match {
     case ProcessingTimeTrigger(ms) => ms
     case _ => 0L
   }
 
-  /** What we have begun, we end or take back, and try it for so long. Returns what was wrong to the last. */
+  /** Complete or undo a move that has begun, trying for `patienceMs`. Return the last problem, if it remains. */
   @tailrec
   private def bringBack(since: Long, patienceMs: Long, pauseMs: Long): Option[Throwable] = {
     val problem =
@@ -231,7 +231,7 @@ private[elastic] final class Boundary(
 
 private[elastic] object Boundary {
 
-  /** Lets the micro-batches of a query come by way of one. Called on its stream thread, before the first. */
+  /** Route the micro-batches of a query through a boundary. Called on its stream thread, before the first one. */
   def put(
       execution: MicroBatchExecution,
       query: QueryRun,
@@ -248,8 +248,8 @@ private[elastic] object Boundary {
   private val LeastPatienceMs = 600000L
 
   /**
-   * How long a checkpoint is tried to be brought back; after that its exception is the query's. Plain Spark would meet it
-   * with the next trigger, or with a later one if that finds nothing to read: so until the one after it has come.
+   * Return how long to retry a checkpoint before its exception ends the query. Plain Spark would meet it at the next
+   * trigger, or later if that finds nothing to read. So the retries last until the trigger after that, at least.
    */
   def patienceMs(untilTriggerMs: Long, intervalMs: Long): Long = {
     val untilSecond = math.max(0L, untilTriggerMs) + intervalMs

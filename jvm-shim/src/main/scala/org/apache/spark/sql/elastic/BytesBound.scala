@@ -11,12 +11,12 @@ import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.types._
 
 /**
- * How many bytes a plan gives at most, where that can be told. It cannot behind whatever makes rows or long values:
- * generators, joins of many with many, functions of the user.
+ * Computes an upper bound of the bytes that a plan yields, if there is one. There is none above whatever creates rows
+ * or long values: generators, many-to-many joins, functions of the user.
  */
 private[elastic] object BytesBound {
 
-  /** What files and cached columns may be compressed to: sixteen bytes in one. */
+  /** The highest compression ratio expected of files and cached columns. */
   private val Compressed = 16.0
   private val CompressedText = Seq("gz", "bz2", "deflate", "lz4", "snappy", "xz", "zst").map("." + _)
 
@@ -44,7 +44,7 @@ private[elastic] object BytesBound {
   private val Unknown = Double.PositiveInfinity
 
   private def ofFiles(leaf: LogicalRelation): Double = leaf.relation match {
-    // What a catalog says of them may be old.
+    // A catalog's statistics may be out of date.
     case files: HadoopFsRelation if !files.location.isInstanceOf[CatalogFileIndex] =>
       def isCompressed(file: String) = CompressedText.exists(file.endsWith)
       val isBound = !files.fileFormat.isInstanceOf[TextBasedFileFormat] || !files.inputFiles.exists(isCompressed)
@@ -66,17 +66,17 @@ private[elastic] object BytesBound {
     case _ => Unknown
   }
 
-  /** As many rows as `child` has, each with one of `other` beside it. */
+  /** Bound the rows of `child`, each with a row of `other` beside it. */
   private def widened(child: LogicalPlan, other: LogicalPlan): Double =
     bound(child) * (1 + averageRow(other) / width(child.output))
 
-  /** The bytes of one row. How long its texts are is known once they have been written. */
+  /** Return the bytes of one row. The length of its texts is known once they have been written. */
   private def averageRow(side: LogicalPlan): Double =
     if (areShort(side.output)) width(side.output)
     else
       side match {
         case stage: LogicalQueryStage if SamePlan.hasRun(stage.physicalPlan) =>
-          // A hashed relation has a mebibyte at least, which says nothing of few rows.
+          // A hashed relation takes at least a mebibyte, which says nothing about few rows.
           val bytes = said(stage).min(bound(stage.logicalPlan))
           stage.stats.rowCount.filter(_ > 0).fold(width(stage.output))(rows => bytes / rows.toDouble)
         case _: Project | _: Filter | _: Aggregate if side.expressions.forall(isNoLonger) =>
@@ -84,12 +84,12 @@ private[elastic] object BytesBound {
         case _ => Unknown
       }
 
-  /** Whether each key occurs once: as the plan says, or as Spark has found that has broadcast these rows. */
+  /** Whether each key occurs once, by the plan or by what Spark found when it broadcast these rows. */
   private def isUnique(side: LogicalPlan, keys: Seq[Expression]): Boolean = side match {
     case stage: LogicalQueryStage if SamePlan.hasRun(stage.physicalPlan) && isBroadcast(stage) =>
       stage.physicalPlan.exists {
         case sent: BroadcastQueryStageExec =>
-          // Spark keeps the class to itself. What a nested loop is to read has no such method.
+          // The class is private in Spark. The relation of a nested loop has no such method.
           val rows = sent.broadcast.relationFuture.get().value.asInstanceOf[AnyRef]
           rows.getClass.getMethods.find(_.getName == "keyIsUnique").exists(_.invoke(rows) == java.lang.Boolean.TRUE)
         case _ => false
@@ -99,7 +99,7 @@ private[elastic] object BytesBound {
 
   private def isBroadcast(stage: LogicalQueryStage) = stage.physicalPlan.exists(_.isInstanceOf[BroadcastQueryStageExec])
 
-  /** As many rows as `child` has, as wide as those of `plan`. One long value can be nearly all that its row has. */
+  /** Bound the rows of `child`, as wide as those of `plan`. One long value can be nearly all of its row. */
   private def shaped(plan: LogicalPlan, child: LogicalPlan): Double = {
     val buffers = plan.expressions.flatMap(_.collect { case f: DeclarativeAggregate => f.aggBufferAttributes }).flatten
     val row = plan.output ++ buffers
@@ -109,7 +109,7 @@ private[elastic] object BytesBound {
 
   private def width(row: Seq[Attribute]): Double = 8.0 + row.map(_.dataType.defaultSize).sum
 
-  /** Whether no value of an expression is far longer than what it is made of, nor what aggregates it. */
+  /** Whether no value of an expression, nor a buffer of its aggregates, is far longer than its inputs. */
   private def isNoLonger(expression: Expression): Boolean =
     expression.collect { case function: AggregateFunction => function }.forall {
       case _: Max | _: Min => true

@@ -6,7 +6,7 @@ import org.apache.spark.elastic.Hidden
 
 import Moved._
 
-/** What a checkpoint says of itself. `batch` is the last committed one; `pending`: another one was started after it. */
+/** The state of a checkpoint. `batch` is the last committed one; `pending` is set if another started after it. */
 private[elastic] case class CheckpointFacts(
     partitions: Int,
     batch: Option[Long],
@@ -16,7 +16,7 @@ private[elastic] case class CheckpointFacts(
 
 private[elastic] object CheckpointFacts {
 
-  /** Reads the checkpoint of a query; nothing for one without a batch. */
+  /** Read the checkpoint of a query; None if it has no batch. */
   def of(execution: StreamExecution): Option[CheckpointFacts] = {
     val logs = new CheckpointLogs(StreamSession.of(execution), execution.resolvedCheckpointRoot)
     logs.offsets.getLatest().flatMap { case (batch, offsets) =>
@@ -33,26 +33,26 @@ private[elastic] object CheckpointFacts {
   }
 }
 
-/** The logs of a checkpoint, made anew for each look: Spark's logs remember what they have read. */
+/** The logs of a checkpoint, created for each look because Spark's logs cache what they have read. */
 private[elastic] final class CheckpointLogs(session: SparkSession, root: String) {
   lazy val offsets = new OffsetSeqLog(session, new Path(root, "offsets").toString)
   lazy val commits = new CommitLog(session, new Path(root, "commits").toString)
 }
 
 /**
- * The log of a file sink, which keeps it to itself: an entry for each micro-batch, and all of them up to then in each tenth
- * or so. Spark reads it, and goes on with it, from there on, and fails where one is missing.
+ * The log of a file sink, which is private in Spark. It has an entry for each micro-batch, and about every tenth one
+ * compacts all entries so far. Spark reads and continues the log from there, and fails if an entry is missing.
  */
 private[elastic] object SinkLog {
   private lazy val field = Hidden.field(MovedFields.SinkLog)
 
   def of(sink: FileStreamSink): FileStreamSinkLog = field.get(sink).asInstanceOf[FileStreamSinkLog]
 
-  /** Lets it go on after a micro-batch though the sink has not had those before it: they have written nothing there. */
+  /** Let the log continue after a micro-batch although the sink has not had those before it, which wrote nothing. */
   def fill(log: FileStreamSinkLog, batch: Long): Unit = {
     val last = log.getLatestBatchId().getOrElse(-1L)
     val missing = Iterator.iterate(batch)(_ - 1).takeWhile(_ > last)
-    // Two are enough, and no less: Spark tells by them how many entries come from one to the next.
+    // Two are necessary and sufficient: Spark infers the distance between compactions from them.
     val compactions = missing.filter(log.batchIdToPath(_).getName.endsWith(".compact")).take(2).toList
     lazy val files = log.allFiles()
     compactions.reverse.foreach(b => check(b, log.addNewBatchByStream(b)(log.serialize(files, _))))
@@ -61,5 +61,5 @@ private[elastic] object SinkLog {
 
   private def check(batch: Long, isAdded: Boolean): Unit =
     if (!isAdded)
-      throw new IllegalStateException(s"somebody else has written micro-batch $batch to the log of the sink")
+      throw new IllegalStateException(s"another writer has written micro-batch $batch to the log of the sink")
 }

@@ -14,39 +14,39 @@ import org.apache.spark.SparkException
 import org.apache.spark.network.util.LimitedInputStream
 import org.apache.spark.util.ThreadUtils
 
-/** A file below the folder of a checkpoint, and its name from there on, with slashes. */
+/** A file below the folder of a checkpoint, with its path relative to that folder, separated by slashes. */
 private[elastic] case class CheckpointFile(name: String, status: FileStatus) {
   def isHidden: Boolean = name.split('/').exists(_.startsWith("."))
 
-  /** Whether it is what the policy keeps beside a checkpoint (KeptText), which is that one query's. */
+  /** Whether the policy keeps this file beside the checkpoint (KeptText), for that one query. */
   def isKept: Boolean = name.startsWith(s"${KeptText.Folder}/")
 }
 
-/** A checkpoint, or a copy of one, as a folder of any file system that Hadoop knows. */
+/** A checkpoint, or a copy of one, as a folder of any file system that Hadoop supports. */
 private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) {
   import CheckpointFiles._
 
   val fs: FileSystem = folder.getFileSystem(conf)
   val root: Path = fs.makeQualified(folder)
 
-  /** Where a name is in it. Hadoop would take what stands before a colon in it for a file system. */
+  /** Return the path of a name in the folder. Hadoop would take text before a colon in it for a file system. */
   def at(name: String): Path = {
     val uri = root.toUri
     new Path(uri.getScheme, uri.getAuthority, s"${uri.getPath.stripSuffix("/")}/$name")
   }
 
-  /** All files, those of a folder before those of the folders in it: a snapshot before what it refers to. */
+  /** Return all files, those of a folder before those of its subfolders: a snapshot before the files it refers to. */
   def all(mayVanish: Boolean): Seq[CheckpointFile] = {
     def below(path: Path): Seq[FileStatus] = {
       val (folders, plain) =
         try fs.listStatus(path).toSeq.partition(_.isDirectory)
-        catch { case _: FileNotFoundException if mayVanish && path != root => (Nil, Nil) } // of a task, gone by now
+        catch { case _: FileNotFoundException if mayVanish && path != root => (Nil, Nil) } // a task's, gone by now
       plain ++ folders.flatMap(f => below(f.getPath))
     }
     below(root).map(f => CheckpointFile(root.toUri.relativize(f.getPath.toUri).getPath, f))
   }
 
-  /** The start of a text; nothing where there is no such file, or an empty one, as a writer leaves it that was killed. */
+  /** Return the start of a text; None if the file is missing, or empty as a killed writer leaves it. */
   def read(name: String): Option[String] =
     try
       Using
@@ -60,11 +60,11 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
   def rename(name: String, to: Path): Unit =
     if (!fs.rename(at(name), to)) throw new IOException(s"${at(name)} could not be renamed to $to")
 
-  /** Removes what has this name, if there is something. */
+  /** Remove a file or folder, if it exists. */
   def delete(name: String): Unit =
     if (!fs.delete(at(name), true) && fs.exists(at(name))) throw new IOException(s"${at(name)} could not be removed")
 
-  /** The names of what a folder in it holds; none for a folder that is not there. */
+  /** Return the names in a subfolder; none if it does not exist. */
   def names(of: String): Seq[String] =
     try fs.listStatus(at(of)).toSeq.map(_.getPath.getName)
     catch { case _: FileNotFoundException => Nil }
@@ -74,10 +74,10 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
       throw new IOException(s"${file.status.getPath} could not be copied to $to")
 
   /**
-   * Returns how many bytes were copied.
+   * Copy files, and return the number of bytes copied.
    *
-   * @param mayVanish whether a file that is gone by now was of no use any more
-   * @param writers whoever writes a file; who waits for the copy may be gone before them
+   * @param mayVanish whether a file that is gone by now was no longer needed
+   * @param writers registers each thread that writes a file; it may outlive the caller's wait
    */
   def copy(files: Seq[CheckpointFile], to: CheckpointFiles, mayVanish: Boolean, writers: Phaser = new Phaser(1)): Long =
     try
@@ -91,7 +91,7 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
             } catch {
               case _: FileNotFoundException if mayVanish => 0L
               case e: Error =>
-                throw new ExecutionException(e) // a future that ends with an error never ends for who waits
+                throw new ExecutionException(e) // a future that fails with an Error never completes
             } finally writers.arriveAndDeregister()
         }
         .sum

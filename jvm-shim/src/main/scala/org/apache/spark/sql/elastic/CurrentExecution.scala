@@ -5,17 +5,17 @@ import org.apache.spark.sql.execution.SQLExecution
 
 import Moved.SparkSession
 
-/** What the calling thread plans or runs something for. */
+/** The query or micro-batch that the calling thread plans or runs. */
 private[spark] object CurrentExecution {
 
-  /** The local properties that name a micro-batch to its jobs. */
+  /** Local properties that identify a micro-batch to its jobs. */
   final val QueryIdKey = "sql.streaming.queryId"
   final val BatchIdKey = "streaming.sql.batchId"
 
-  /** The local property by which jobs of ours are known. Those between two micro-batches have the former's as well. */
+  /** Local property of the plugin's own jobs. Those between two micro-batches have the former's as well. */
   final val OwnKey = "spark.elastic.own"
 
-  /** Runs what has jobs of ours; Spark's UI says `what` of them. */
+  /** Run `body` with its jobs marked as the plugin's own, and described as `what` in Spark's UI. */
   private[elastic] def asOurs[T](sc: SparkContext, what: String)(body: => T): T = {
     val before = Seq(OwnKey, SparkContext.SPARK_JOB_DESCRIPTION).map(key => key -> sc.getLocalProperty(key))
     sc.setLocalProperty(OwnKey, "")
@@ -24,12 +24,12 @@ private[spark] object CurrentExecution {
     finally before.foreach { case (key, value) => sc.setLocalProperty(key, value) }
   }
 
-  /** A name for a part of a query, as far as anything tells the query from others. */
+  /** Return a name for a part of a query, as unique as the query's id. */
   private[elastic] def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"
 
-  /** What tells a query from others while it is planned and run. `df.rdd` has nothing of the kind. */
+  /** Return what identifies a query while it is planned and run, None for `df.rdd`. */
   private[elastic] def id(session: SparkSession): Option[String] = {
-    // Spark Connect plans a query before it has an execution's id.
+    // Spark Connect plans a query before that has an execution id.
     val sc = session.sparkContext
     Option
       .when(streamingQuery(session).isEmpty)(Connect.operation(sc))
@@ -37,11 +37,11 @@ private[spark] object CurrentExecution {
       .orElse(Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)))
   }
 
-  /** Whether this thread plans a batch query of the application: nothing of a micro-batch, and nothing of ours. */
+  /** Whether this thread plans a batch query of the application, and no micro-batch or query of the plugin. */
   private[elastic] def isBatch(session: SparkSession): Boolean =
     streamingQuery(session).isEmpty && session.sparkContext.getLocalProperty(OwnKey) == null
 
-  /** The id of the streaming query whose micro-batch is planned by this thread, or by what its `foreachBatch` runs. */
+  /** Return the id of the streaming query whose micro-batch, or `foreachBatch`, this thread plans. */
   private[elastic] def streamingQuery(session: SparkSession): Option[String] =
     Option(session.sparkContext.getLocalProperty(QueryIdKey))
 }

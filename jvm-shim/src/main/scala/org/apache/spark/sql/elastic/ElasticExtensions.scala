@@ -8,13 +8,13 @@ import org.apache.spark.sql.internal.StaticSQLConf
 import Moved.SparkSession
 
 /**
- * Gives each session our listener to its queries and our rules for adaptive execution: the first, cloned ones, and those
- * made later. Spark calls this class for each session's extensions because the plugin has added it to
+ * Adds the plugin's query listener and its rules for adaptive execution to each session: the first one, clones, and
+ * later ones. Spark calls this class for each session's extensions because the plugin has added it to
  * `spark.sql.extensions`.
  */
 private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
 
-  // Each part knows by itself where it belongs: of one that is off nothing is to be loaded.
+  // Each part injects its own rules, since nothing may be loaded of a part that is off.
   override def apply(extensions: SparkSessionExtensions): Unit = {
     if (Linkage.has(Part.Queries)) QueryListener.inject(extensions)
     if (Linkage.has(Part.Counts)) InitialCountRule.inject(extensions)
@@ -30,8 +30,8 @@ private[spark] object ElasticExtensions {
   @volatile private var installed: Option[(SparkContext, QueryControl, StageAdvice)] = None
 
   /**
-   * From now on the sessions of `sc` get our listener and rules. Other extensions are kept, and come after ours: a native
-   * engine takes exchanges over as it finds them, so they need their numbers by then.
+   * Give the sessions of `sc` the plugin's listener and rules. Other extensions are kept, and come after these: a
+   * native engine takes over exchanges as it finds them, so they need their numbers by then.
    */
   def enable(sc: SparkContext, control: QueryControl, advice: StageAdvice): Unit = {
     installed = Some((sc, control, advice))
@@ -45,7 +45,7 @@ private[spark] object ElasticExtensions {
   def controlOf(sc: SparkContext): Option[QueryControl] =
     installed.collect { case (owner, control, _) if owner eq sc => control }
 
-  /** Where the rules of a session ask; it says that nobody is there once the plugin is off. */
+  /** Return the advice for a session's rules, which reports that no policy is there once the plugin is off. */
   def advice(session: sql.SparkSession): StageAdvice =
     installed.collect { case (owner, _, advice) if owner eq session.sparkContext => advice }.getOrElse(StageAdvice.none)
 

@@ -4,16 +4,16 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
- * How many bytes a plan is expected to give: as Spark's statistics say, but for joins. Of these, without statistics of
- * columns, Spark takes the product of both sides; here a join gives at most as much as it reads.
+ * Estimates the bytes that a plan yields from Spark's statistics, except for joins. Without column statistics Spark
+ * multiplies both sides of a join; here it yields at most as much as it reads.
  */
 private[elastic] object ExpectedBytes {
 
-  /** None where nobody knows, as of a table without statistics. */
+  /** Return None if unknown, as for a table without statistics. */
   def of(plan: LogicalPlan): Option[Long] = Some(bytes(plan)).filter(_ < Long.MaxValue.toDouble).map(_.toLong)
 
   private def bytes(plan: LogicalPlan): Double = plan match {
-    // One that has not run says what its plan says.
+    // A stage that has not run has the statistics of its plan.
     case stage: LogicalQueryStage if said(stage) == said(stage.logicalPlan) => bytes(stage.logicalPlan)
     case unary: UnaryNode =>
       val share = said(unary) / said(unary.child)

@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.streaming.StreamingQueryException
 import org.apache.spark.util.Utils
 
-/** The part of a query's failure that decisions are made from. */
+/** The part of a query's failure that decisions depend on. */
 private[elastic] object FailureFacts {
 
   /** Longer texts are for the driver's log; the policy only shows them. */
@@ -17,15 +17,15 @@ private[elastic] object FailureFacts {
   private val MostNamed = 4
   private val Condition = raw"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\]".r
 
-  /** How Python tells of an exception that Java has thrown in a function of the application. */
+  /** How Python reports an exception that Java threw in a function of the application. */
   private val OfIo =
     raw"(?m)^(?:Caused by)?: (?:(?:java\.(?:io|net|nio)|org\.apache\.hadoop)\.[\w.$$]*|[\w.$$]*IO)Exception\b".r
 
-  /** The lines of a traceback are indented, and the first that is not says what was raised. */
+  /** The lines of a traceback are indented; the first one that is not names what was raised. */
   private val Traceback = "Traceback (most recent call last):"
   private val Raised = raw"\n(?=\S)".r
 
-  /** @param offsets what the micro-batch was to read up to, empty if that was not known yet */
+  /** @param offsets the end offsets of the micro-batch, empty if not known yet */
   def apply(thrown: Throwable, offsets: String): Failure = {
     val causes = causesOf(thrown)
     val conditions = causes.collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition(_))
@@ -40,14 +40,14 @@ private[elastic] object FailureFacts {
   private def causesOf(thrown: Throwable) =
     Iterator.iterate(thrown)(_.getCause).takeWhile(_ != null).take(MaxCauses).toSeq
 
-  /** Where each cause was thrown. Messages may have credentials in them, so they are for the decision, which has none. */
+  /** Return where each cause was thrown. Messages may hold credentials; the decision has them, redacted. */
   def traces(thrown: Throwable): String =
     causesOf(thrown).map(e => (e.getClass.getName +: e.getStackTrace).mkString("\n\tat ")).mkString("\nCaused by: ")
 
   /**
-   * Without what the application wants nobody to see (`spark.redaction.string.regex`). Of what is too long there are the
-   * begin, Spark's conditions that are named after it, and what Python has raised, or the end. All have whole words: of
-   * half a URL nobody could tell that it has a password in it.
+   * Return the message without what the application redacts (`spark.redaction.string.regex`). A long one is reduced
+   * to its start, Spark's conditions named later, and what Python raised, or else its end. Words stay whole: half a
+   * URL would not show that it contains a password.
    */
   def text(e: Throwable): String = {
     val said = Utils.redact(SQLConf.get.stringRedactionPattern, String.valueOf(e.getMessage))
@@ -66,7 +66,7 @@ private[elastic] object FailureFacts {
 
   private def begin(said: String): String = said.take(MaxText / 2).replaceFirst(raw"\S*$$", "…")
 
-  /** Spark's name for what has ended a query. */
+  /** Return Spark's name for the error that ended a query. */
   def condition(e: StreamingQueryException): Option[String] =
     Option(e.cause).collect { case t: SparkThrowable => t }.flatMap(FailureKinds.condition)
 }

@@ -4,21 +4,21 @@ import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.execution.datasources.{FilePartition, PartitionedFile}
 
-/** Shares out what Spark has made of files between a number of tasks, evenly and in the same order. */
+/** Distributes Spark's file partitions over a number of tasks, evenly and in the same order. */
 private[elastic] object FileShares {
 
-  /** A stretch of a file, of parts that follow each other. Where Spark has cut it, it can be cut. */
+  /** A stretch of a file, made of consecutive parts. It can be cut wherever Spark has cut it. */
   final class Input(parts: Seq[PartitionedFile], splitable: => Boolean) {
     val bytes: Long = parts.map(_.length).sum
     lazy val canBeSplit: Boolean = parts.size > 1 || splitable
 
     def part(from: Long, until: Long): PartitionedFile = {
       val start = parts.head.start + from
-      parts.takeWhile(_.start <= start).last.copy(start = start, length = until - from) // and where that one is
+      parts.takeWhile(_.start <= start).last.copy(start = start, length = until - from) // and its locations
     }
   }
 
-  /** Joins parts that follow each other in a file and in the row, so that it is opened once. */
+  /** Join parts that are consecutive in a file and in the row, so that the file is opened once. */
   def inputs(row: Seq[PartitionedFile])(splitable: PartitionedFile => Boolean): Seq[Input] = {
     val stretches = ArrayBuffer.empty[ArrayBuffer[PartitionedFile]]
     row.foreach { part =>
@@ -28,16 +28,16 @@ private[elastic] object FileShares {
     stretches.map(stretch => new Input(stretch.toSeq, splitable(stretch.head))).toSeq
   }
 
-  /** Only pieces of one file do: it may be there twice, or stand for other partition values. */
+  /** Only pieces of one file follow each other: it may be listed twice, or with other partition values. */
   private def follow(first: PartitionedFile, second: PartitionedFile): Boolean =
     first.length > 0 && first.start + first.length == second.start &&
       first.copy(start = second.start, length = second.length, locations = second.locations) == second
 
   /**
-   * At most `tasks` shares, none of them empty: as many as there are inputs or `tasks`, whichever is less, or more where
-   * inputs are cut. A piece has an eighth of a share at least: a smaller one is not worth to open the file again.
+   * Return at most `tasks` shares, none of them empty: as many as inputs or `tasks`, whichever is less, or more where
+   * inputs are cut. A piece is at least an eighth of a share; a smaller one is not worth opening the file again.
    *
-   * @param opening what it counts for to open a file, in bytes; spread over what is read of it, so halves are halves
+   * @param opening cost of opening a file, in bytes; it is spread over the bytes read, so that halves are halves
    */
   def of(inputs: Seq[Input], tasks: Int, opening: Long): Seq[FilePartition] = {
     def weight(input: Input) = input.bytes.toDouble + opening
@@ -47,7 +47,7 @@ private[elastic] object FileShares {
     val least = math.max(1.0, even / 8)
     var full, room = even
     def canBeCut(input: Input) = input.bytes >= 2 * least && input.canBeSplit
-    // How many shares an input fills surely.
+    // The number of shares that each input certainly fills.
     val fills = inputs.map(input => if (canBeCut(input)) math.max(1L, (weight(input) / even).toLong) else 1L)
     var filled = fills.sum
 

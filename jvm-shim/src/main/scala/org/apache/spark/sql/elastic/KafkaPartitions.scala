@@ -3,25 +3,25 @@ package org.apache.spark.sql.elastic
 import scala.collection.mutable
 
 /**
- * Divides what tasks read of Kafka's partitions. Spark's connector is no part of Spark's distribution, so its classes are
- * known by the names of themselves and their fields only; what is not as expected stays as it is.
+ * Divides the partitions of Kafka that tasks read. Spark's connector is not part of Spark's distribution, so its
+ * classes and fields are known by name only. Whatever differs from expectations is left alone.
  */
 private[elastic] object KafkaPartitions {
   private val Package = "org.apache.spark.sql.kafka010."
 
-  /** The options by which a user limits what a micro-batch reads. */
+  /** Options with which a user limits what a micro-batch reads. */
   val Limits: Seq[String] = Seq("maxOffsetsPerTrigger", "minOffsetsPerTrigger")
 
-  /** Whether it is of a class of the connector. */
+  /** Whether a value is of this class of the connector. */
   def isKafka(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 
-  /** How many records there are to read, as far as that can be told. */
+  /** Return the number of records to read, as far as known. */
   def records(partitions: Seq[Any]): Long = partitions.flatMap(Range.of).map(_.records).sum
 
   /**
-   * Divides the largest until there are `least`, or each is one record.
+   * Divide the largest partitions until there are `least`, or each has one record.
    *
-   * @param partitions case classes that have an offset range among their fields
+   * @param partitions case classes with an offset range among their fields
    */
   def divide[T](partitions: Seq[T], least: Int): Seq[T] = {
     val known = partitions.flatMap(partition => Range.of(partition).map(partition -> _))
@@ -47,7 +47,7 @@ private[elastic] object KafkaPartitions {
     }
   }
 
-  /** Offsets `from` until `until`, in the field `place` of some case class. */
+  /** Offsets `from` until `until`, in the field at `place` of a case class. */
   private final case class Range(place: Int, from: Long, until: Long) {
     def records: Long = until - from
 
@@ -74,7 +74,7 @@ private[elastic] object KafkaPartitions {
     }
   }
 
-  /** A case class with other values in some places. */
+  /** Copy a case class with other values at some places. */
   private def copied(original: Any, values: (Int, Any)*): Any = {
     val fields = original.asInstanceOf[Product].productIterator.toSeq
     val changed = values.foldLeft(fields) { case (all, (place, value)) => all.updated(place, value) }

@@ -13,8 +13,8 @@ import org.apache.spark.sql.sources.BaseRelation
 import Moved.SparkSession
 
 /**
- * Has batch queries read Kafka in as many tasks as the policy process says, by the option of Spark's connector for it,
- * unless the application has set one of those itself.
+ * Makes batch queries read Kafka in as many tasks as the policy process says, with the connector's option for that.
+ * Relations for which the application has set such an option are left alone.
  */
 private[elastic] final case class KafkaRelationsRule(session: SparkSession, advice: StageAdvice)
     extends Rule[LogicalPlan] {
@@ -50,7 +50,7 @@ private[elastic] object KafkaRelationsRule {
   private val Tasks = "minPartitions"
   private val ByUser = Seq(Tasks, "maxRecordsPerPartition")
 
-  /** What the relation is made of. */
+  /** The fields that the relation is created from. */
   private val Fields = Seq(
     "sqlContext",
     "strategy",
@@ -61,7 +61,7 @@ private[elastic] object KafkaRelationsRule {
     "startingOffsets",
     "endingOffsets")
 
-  // A relation that is there twice stays one, so that it is read once.
+  // A relation that occurs twice stays one, so that it is read once.
   private val copies = Collections.synchronizedMap(new WeakHashMap[BaseRelation, (Int, BaseRelation)])
 
   private def copied(relation: BaseRelation, options: CaseInsensitiveMap[String], tasks: Int): BaseRelation =
@@ -78,7 +78,7 @@ private[elastic] object KafkaRelationsRule {
           })
       ._2
 
-  /** Whether only its tasks are to find out where a partition ends: -1 stands for the latest offset. */
+  /** Whether the tasks must find out where a partition ends; -1 stands for the latest offset. */
   private def isLate(end: AnyRef): Boolean = end match {
     case fields: Product if fields.productArity > 0 =>
       fields.productIterator.exists { case map: Map[_, _] => map.values.exists(_ == -1L); case _ => false }

@@ -12,24 +12,24 @@ import org.apache.spark.network.util.LimitedInputStream
 import Moved._
 
 /**
- * What the policy keeps beside a query's checkpoint: a text of this name, replaced as a whole. Spark reads none of it, and a
- * savepoint is without it.
+ * A named text that the policy keeps beside a query's checkpoint, always replaced as a whole. Spark does not read it,
+ * and savepoints leave it out.
  */
 private[elastic] final class KeptText(execution: StreamExecution, name: String) extends Logging {
   import KeptText._
 
   private val file = new Path(new Path(execution.resolvedCheckpointRoot, Folder), name)
 
-  /** What is to be kept; of two that are written at once the last one wanted stays. */
+  /** The text to keep; of two concurrent writes, the text wanted last stays. */
   @volatile var wanted: Option[String] = None
 
   private def files: CheckpointFileManager =
     MovedFiles.manager(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
 
-  /** What is there, as far as it was read or written. */
+  /** The stored text, as far as it was read or written. */
   @volatile var kept: Option[String] = None
 
-  /** A query starts without what cannot be read. */
+  /** Read the text; a query starts without one that cannot be read. */
   def read(): Option[String] = {
     try {
       val manager = files

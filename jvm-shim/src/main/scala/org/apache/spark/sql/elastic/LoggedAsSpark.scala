@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.internal.Logging
 
-/** Logs under the name of the class of Spark's that it extends: that is what alerts and log settings look for. */
+/** Logs under the name of the Spark class that it extends, as alerts and log settings expect. */
 private[elastic] trait LoggedAsSpark extends Logging {
   override protected def logName: String =
     Iterator.iterate[Class[_]](getClass)(_.getSuperclass).map(_.getName).find(!_.startsWith(LoggedAsSpark.Ours)).get

@@ -2,13 +2,13 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{Daemon, ExecutorInfo, FirstTasks}
 
-/** Executors that have joined while queries run, to be warmed up: all that have come by then at once. */
+/** Executors that have joined while queries run, warmed up together with all that are waiting by then. */
 private[elastic] final class NewExecutors(first: FirstTasks) {
   private val lock = new Object
   private var waiting = Seq.empty[ExecutorInfo]
   private var working = false
 
-  /** Takes an executor in. Its warm-up, and that of those that come meanwhile, is a job of this query. */
+  /** Add an executor. Its warm-up, and that of later ones meanwhile, is a job of this query. */
   def joined(executor: ExecutorInfo, query: QueryRun): Unit = lock.synchronized {
     waiting :+= executor
     if (!working) {
@@ -17,7 +17,7 @@ private[elastic] final class NewExecutors(first: FirstTasks) {
         catch {
           case e: Throwable =>
             giveUp()
-            throw e // its thread tells of it
+            throw e // its thread logs it
         }
       }
       working = true
@@ -37,7 +37,7 @@ private[elastic] final class NewExecutors(first: FirstTasks) {
     now
   }
 
-  /** Whoever waits for these would wait in vain. */
+  /** Give up the waiting executors, so that no query waits for them in vain. */
   private def giveUp(): Unit = lock.synchronized {
     waiting = Nil
     working = false
@@ -48,6 +48,6 @@ private[elastic] final class NewExecutors(first: FirstTasks) {
 
 private[elastic] object NewExecutors {
 
-  /** All of them read the same files. */
+  /** Limited because all of them read the same files. */
   private val AtOnce = 64
 }

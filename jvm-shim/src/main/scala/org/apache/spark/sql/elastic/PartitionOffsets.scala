@@ -7,18 +7,18 @@ import org.apache.spark.elastic.{Contract, FullestPartition}
 import org.apache.spark.sql.streaming.SourceProgress
 
 /**
- * The offsets by topic and partition that a source shows in a progress report, as Kafka's does; of any other source
- * there are none. They are read once.
+ * The offsets by topic and partition in a source's progress report, as Kafka's source has them; empty for other
+ * sources. They are parsed once.
  *
- * @param first where the micro-batch began to read, nothing in a query's first one
- * @param last up to where there was something to read
+ * @param first where the micro-batch began to read, empty in a query's first one
+ * @param last up to where there was data to read
  */
 private[elastic] final class PartitionOffsets private (
     first: PartitionOffsets.ByPartition,
     last: PartitionOffsets.ByPartition) {
   def partitions: Int = last.size
 
-  /** The one with the most rows to be read when the micro-batch began; a partition that is new began at 0. */
+  /** Return the partition with the most rows to read at the start of the batch. A new partition began at 0. */
   def fullest: Option[FullestPartition] = {
     val rows = last.map { case (partition, offset) =>
       partition -> math.max(0L, offset - first.getOrElse(partition, 0L))

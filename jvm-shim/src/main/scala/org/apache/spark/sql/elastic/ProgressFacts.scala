@@ -5,10 +5,10 @@ import java.time.Instant
 import org.apache.spark.elastic.{OffsetsBehind, QueryProgress, SourceRead}
 import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 
-/** The part of Spark's progress report that decisions are made from. */
+/** The part of Spark's progress report that decisions depend on. */
 private[elastic] object ProgressFacts {
 
-  /** @param partitions the session's count, for a query whose operators name none */
+  /** @param partitions the session's count, for a query whose operators report none */
   def apply(p: StreamingQueryProgress, partitions: Int, sources: Seq[SourceRead]): QueryProgress = {
     val started = Instant.parse(p.timestamp).toEpochMilli
     val offsets = p.sources.toSeq.map(PartitionOffsets.of)
@@ -32,7 +32,7 @@ private[elastic] object ProgressFacts {
       sources = sources.zip(offsets).map { case (source, found) => source.copy(fullest = found.fullest) })
   }
 
-  /** What Spark's Kafka source says under these names; other sources say nothing like it, or not as numbers. */
+  /** Return the lag that Spark's Kafka source reports. Other sources report none under these names, or no numbers. */
   private def behind(source: SourceProgress): Option[OffsetsBehind] = {
     def metric(name: String): Option[String] = Option(source.metrics).flatMap(m => Option(m.get(name)))
     for {
@@ -42,10 +42,10 @@ private[elastic] object ProgressFacts {
     } yield OffsetsBehind(finite(avg), max, min)
   }
 
-  /** As many as its mean says for all partitions, which only the offsets that Kafka's source shows count. */
+  /** Return the lag of all partitions, from its mean and their number, which only Kafka's source shows. */
   private def allBehind(source: SourceProgress, offsets: PartitionOffsets): Option[Long] =
     behind(source).filter(_ => offsets.partitions > 0).map(b => math.round(b.avg * offsets.partitions))
 
-  /** Spark reports rates of no rows in no time as NaN or infinite, which JSON has no word for. */
+  /** Spark reports rates of no rows in no time as NaN or infinite, which JSON cannot express. */
   private def finite(rate: Double): Double = if (rate.isNaN || rate.isInfinite) 0.0 else rate
 }

@@ -12,19 +12,19 @@ import org.apache.spark.util.ListenerBus
 
 import Moved.StreamExecution
 
-/** All live queries of the application, whatever their session, and the orders that concern them. */
+/** All live queries of the application, in any session, and the orders that concern them. */
 private[spark] final class QueryControl(val events: EventStream, first: FirstTasks, startMs: Long) extends Logging {
   private val queries = new ConcurrentHashMap[UUID, QueryRun]
   private val newExecutors = new NewExecutors(first)
   @volatile private var isThere = Linkage.has(Part.Boundaries)
-  @volatile private var waitMs = startMs // until the policy has said so itself
+  @volatile private var waitMs = startMs // until the policy configures it
   @volatile private var warmUpMs = 0L
   @volatile private var restarts = false
 
-  /** Whether there is a policy to ask. Without one, queries run as in plain Spark, those under way as they are. */
+  /** Whether there is a policy to ask. Without one, new queries are plain Spark, and running ones stay as is. */
   def isOn: Boolean = isThere
 
-  /** Whether the policy is asked about a failed micro-batch. If not, its query ends there and then, as in plain Spark. */
+  /** Whether the policy is asked about a failed micro-batch. If not, its query ends at once, as in plain Spark. */
   def asksAboutFailures: Boolean = isThere && restarts
   def startWaitMs: Long = waitMs
 
@@ -49,14 +49,14 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
         logError(s"spark-elastic: query ${query.called} starts as plain Spark", e)
         if (queries.get(query.execution.id) eq query) query.started(None, 0L)
     }
-    // One that came while nobody waited here.
+    // Covers an interrupt that arrived while nothing waited here.
     if (query.isStopped && Thread.interrupted()) interruptAgain(query.execution)
   }
 
   /**
-   * Ends a query that was stopped while it was with us. Its interrupt is used up. Spark's listener bus would take another
-   * one from the thread, and remove the listener that it has called: ours, which hears of the other queries as well. That
-   * the thread comes to the bus in the moment after the look is accepted: it has left it for good where it began there.
+   * Interrupt again a query that was stopped during its start, since its interrupt is used up. Spark's listener bus
+   * would consume another one and remove the listener that it called: the plugin's, which serves other queries too.
+   * The thread may enter the bus just after the check. That is accepted: one that began there never returns.
    */
   private def interruptAgain(execution: StreamExecution): Unit = {
     val stopped = execution.queryExecutionThread
@@ -69,7 +69,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
     }
   }
 
-  /** Takes a query in, unless there is nobody to tell of it. */
+  /** Add a query, unless there is no policy to notify. */
   def add(query: QueryRun): Boolean = {
     if (isOn) Option(queries.put(query.execution.id, query)).foreach(before => events.offer(before.terminated))
     isOn
@@ -80,7 +80,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
       if (queries.remove(id, query)) events.offer(query.terminated)
     }
 
-  /** It has had nothing to read for a while. */
+  /** Called when a query has had nothing to read for a while. */
   def idle(id: UUID, run: UUID): Unit =
     if (Option(queries.get(id)).exists(_.execution.runId == run)) events.offer(QueryIdle(id.toString, run.toString))
 
@@ -95,32 +95,32 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
       .getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
       .keep(order)
 
-  /** Between which numbers of tasks a query's sources are to be read. */
+  /** Return the bounds of the tasks that read each source of a query. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
   /** Whether the policy is asked about stages of a query's micro-batches. */
   def asksAboutStages(id: String): Boolean = Option(queries.get(UUID.fromString(id))).exists(_.asksAboutStages)
 
-  /** Warms an executor up beside a query, one with state if there is one. */
+  /** Warm an executor up beside a running query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =
     if (isOn && warmUpMs > 0 && Linkage.has(Part.WarmUps)) {
       val running = queries.values.asScala.filter(_.isRunning)
       running.find(_.stateful).orElse(running.headOption).foreach(newExecutors.joined(executor, _))
     }
 
-  /** Whether a rescale that was ordered so long ago need not wait for the warm-up of new executors. */
+  /** Whether a rescale ordered this long ago need not wait for the warm-up of new executors. */
   def isWarm(orderedMs: Long): Boolean = !newExecutors.isWorking || orderedMs >= warmUpMs
 
-  /** Lets no query wait for executors that are lost. */
+  /** Keep queries from waiting for executors that are lost. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit = queries.values.asScala.foreach(_.leaveLost(left))
 
-  /** Lifts what a policy process before this one has limited. */
+  /** Lift the limits that a previous policy process has set. */
   def limitNothing(): Unit = queries.values.forEach(_.limitNothing())
 
   def views: Seq[QueryInfo] = queries.values.asScala.flatMap(_.view).toSeq
 
-  /** A stream thread can die without a word of Spark, and the listener bus can lose one. */
+  /** End queries whose stream thread died: Spark may report nothing, or the listener bus lose the event. */
   def tick(): Unit =
     for (query <- queries.values.asScala if !query.execution.queryExecutionThread.isAlive)
       ended(query.execution.id, query.execution.runId)
@@ -128,7 +128,7 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
 
 private[spark] object QueryControl {
 
-  /** Queries are left to plain Spark, but for their checkpoints: these are read in the format that they were written in. */
+  /** Leave queries to plain Spark, except that their checkpoints are read in the format they were written in. */
   def withoutPolicy: QueryControl = {
     val control = new QueryControl(new EventStream, new FirstTasks, 0L)
     control.off()

@@ -17,8 +17,8 @@ import org.apache.spark.sql.streaming.StreamingQueryListener._
 import Moved._
 
 /**
- * Hears of each query of a session when it starts: Spark calls it on the query's stream thread, before that thread has
- * read the checkpoint, and after all other listeners. What it throws is logged by Spark and harms nobody.
+ * Notified of each query of a session at its start: Spark calls it on the query's stream thread, before that thread
+ * has read the checkpoint, and after all other listeners. Spark logs what it throws, without harm.
  */
 private[elastic] final class QueryListener(session: SparkSession, control: QueryControl)
     extends StreamingQueryListener {
@@ -42,18 +42,18 @@ private[elastic] object QueryListener extends Logging {
     }
   }
 
-  /** Called with each plan that has been analyzed, in the application's thread: a query's is that of its sink. */
+  /** Called with each analyzed plan, in the application's thread; a query's plan is that of its sink. */
   private def beforeStart(session: SparkSession, control: QueryControl)(plan: LogicalPlan): Unit = plan match {
     case query: WriteToStream =>
       try {
         beLast(session, control)
-        // With the metadata there, Spark fixes the format of a new checkpoint's commits when it first needs to know
-        // it, and not at once, before anybody could be asked what it should be.
+        // If the metadata exists, Spark fixes the commit format of a new checkpoint when it first needs it, and not
+        // at once, before the policy can be asked.
         if (control.isOn && StatefulPlan(query.inputQuery)) {
           StateMover.makeMetadata(session, new Path(query.resolvedCheckpointLocation))
         }
       } catch {
-        // Somebody else begins the same checkpoint just now, which Spark itself would meet and say here.
+        // Another process begins the same checkpoint right now; Spark itself would report it here.
         case e: ConcurrentModificationException with SparkThrowable => throw e
         case Harmless(e) =>
           logError(s"spark-elastic: query ${Option(query.name).getOrElse("without a name")} starts as plain Spark", e)
@@ -62,11 +62,11 @@ private[elastic] object QueryListener extends Logging {
     case _ =>
   }
 
-  /** The application's listeners are to have heard of a query before `start()` returns: ours lets it return. */
+  /** Keep the plugin's listener last: it lets `start()` return, and the application's must be notified before. */
   private def beLast(session: SparkSession, control: QueryControl): Unit = {
     val listeners = session.streams.listListeners()
     if (!listeners.lastOption.exists(_.isInstanceOf[QueryListener])) {
-      // First the new one: a query that starts just now meets two of them, and not none.
+      // Add the new one first: a query that starts right now meets two of them, and not none.
       session.streams.addListener(new QueryListener(session, control))
       listeners.filter(_.isInstanceOf[QueryListener]).foreach(session.streams.removeListener)
     }
@@ -74,8 +74,8 @@ private[elastic] object QueryListener extends Logging {
 }
 
 /**
- * What `start()` waits for: Spark opens it when all listeners have heard that the query has started, and creates the
- * sources after that, which may take long. So must we, before we create them.
+ * The latch that `start()` waits for. Spark opens it when all listeners know that the query has started, and creates
+ * the sources after that, which may take long. The plugin creates them earlier, so it has to open the latch first.
  */
 private[elastic] object StartLatch extends Logging {
   private lazy val field = Hidden.field(MovedFields.StartLatch)

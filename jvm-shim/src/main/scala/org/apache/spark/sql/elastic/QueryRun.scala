@@ -14,8 +14,8 @@ import org.apache.spark.sql.internal.SQLConf
 import Moved._
 
 /**
- * A query as the policy sees it: what it is told of it, and what it orders. Orders come in the policy's thread; those
- * that the stream thread has to carry out wait in the mailbox until it stands at a boundary.
+ * A query as the policy sees it: the events about it, and the orders for it. Orders arrive in the policy's thread.
+ * Those for the stream thread wait in the mailbox until it reaches a boundary.
  */
 private[elastic] final class QueryRun(val execution: StreamExecution, control: QueryControl) extends Logging {
   import QueryRun._
@@ -31,25 +31,24 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   @volatile private var sourceBounds = Seq.empty[SourceBounds]
   @volatile private var rowLimits = Seq.empty[SourceLimit]
   @volatile private var hasBoundary = false
-  @volatile private var stages = false // until it is let run by somebody who says so
-  @volatile private var end: Option[String] = None // why it ends, once it has to
+  @volatile private var stages = false // until an order to start says otherwise
+  @volatile private var end: Option[String] = None // the reason, once it has to end
   private val copying = new ReentrantLock
   private val keptBounds = new KeptText(execution, "bounds")
   private val keptBatches = new KeptText(execution, "batches")
-  private val keptStore = new KeptText(execution, "store") // there where ours is not to be had again
-  private var isToldToWait = false // the stream thread's
+  private val keptStore = new KeptText(execution, "store") // exists if the plugin's store must not be chosen again
+  private var isToldToWait = false // of the stream thread
 
-  /** The session that its batches run in. */
+  /** Return the session that its batches run in. */
   def session: SparkSession = StreamSession.of(execution)
 
-  /** Whether the policy is asked about stages of its batches. */
   def asksAboutStages: Boolean = stages
 
   def partitions: Int = count.getOrElse(session.sessionState.conf.numShufflePartitions)
 
   // ---- on the stream thread
 
-  /** Called before anything is read. Returns when the query may begin, or is to wait at its first boundary. */
+  /** Called before anything is read. Returns when the query may begin, or has to wait at its first boundary. */
   def begin(): Unit = {
     val start = new QueryStart(execution, stateful)
     val refusal = Try(start.restoreSavepoint()).failed.toOption
@@ -80,7 +79,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     }
   }
 
-  /** Asks the policy and waits for its answer; none where nobody answers in time. */
+  /** Ask the policy and wait for its answer; None if there is none in time. */
   private def ask(question: Event, untilHeld: Boolean, waitMs: Long): Option[QueryOrder] = {
     isToldToWait = false
     control.events.offer(question)
@@ -93,7 +92,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     ask(QueryFailed(query, run, e), untilHeld = false, math.max(control.startWaitMs, FailureWaitMs))
   }
 
-  /** The answer to what was asked. The policy answers at once, or says that it takes longer. */
+  /** Return the answer to a question. The policy answers at once, or says that it takes longer. */
   def answer(untilHeld: Boolean, waitMs: Long = control.startWaitMs): Option[QueryOrder] = {
     val deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs)
     @tailrec def next(): Option[QueryOrder] =
@@ -111,7 +110,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
             if (untilHeld) Some(hold) else next()
           case answer @ (_: StartQuery | _: FailQuery) => Some(answer)
           case savepoint: TakeSavepoint =>
-            copyBeside(savepoint.copy(stop = false)) // what becomes of it is the answer's
+            copyBeside(savepoint.copy(stop = false)) // the answer decides what becomes of the query
             next()
           case other =>
             failed(other, s"query $query waits for an answer")
@@ -120,17 +119,17 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     next()
   }
 
-  /** Lets the query's status say what it waits for. */
+  /** Show in the query's status what it waits for. */
   def showIdle(message: String): Unit = ShownStatus.idle(execution, message)
 
-  /** An order that waits for a boundary, after `waitMs` at the latest if there is none. */
+  /** Return an order for the boundary, or None after `waitMs`. */
   def nextOrder(waitMs: Long): Option[QueryOrder] = Option(mailbox.poll(waitMs, TimeUnit.MILLISECONDS))
 
-  /** Ends the query if it was told to, with the reason why. */
+  /** End the query if it was ordered to, with the reason. */
   def endIfTold(cause: Option[Throwable] = None): Unit =
     end.foreach(why => throw new IllegalStateException(why, cause.orNull))
 
-  /** It runs from now on, with the answer to this order. */
+  /** Mark the query as running, with the outcome of the order to start, if any. */
   def started(order: Option[QueryOrder], tookMs: Long, problem: Option[String] = None): Unit = {
     runState = Running
     failure = None
@@ -139,7 +138,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     control.events.offer(QueryStarted(query, run, partitions))
   }
 
-  /** A micro-batch has been committed. */
+  /** Called when a micro-batch has been committed. */
   def progressed(): Unit =
     try {
       val p = execution.lastProgress
@@ -153,9 +152,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     count = Some(partitions)
   }
 
-  // ---- in the policy's thread
+  // ---- on the policy's thread
 
-  /** Carries an order out, or leaves it to the stream thread. */
+  /** Carry out an order, or leave it to the stream thread. */
   def order(order: QueryOrder): Unit = order match {
     case _: Rescale if runState != Running => throw new IllegalStateException(s"query $query does not run")
     case _: Rescale if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
@@ -180,19 +179,19 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     case other => mailbox.put(other)
   }
 
-  /** A micro-batch may have several jobs: none of them is waited for any more. */
+  /** A micro-batch may have several jobs, so cancel until none of them is waited for. */
   private def leaveBatch(): Unit = while (execution.isActive) {
     execution.sparkSession.sparkContext.cancelJobGroup(run)
     Thread.sleep(PollMs)
   }
 
-  /** Copies what is committed, while the query keeps running. */
+  /** Copy what is committed, while the query keeps running. */
   def copyBeside(order: TakeSavepoint): Unit = beside(order, Savepoint.why(called)) {
     copy(order)
     if (order.stop) execution.stop()
   }
 
-  /** Another copy of this query is waited for. */
+  /** Take a savepoint, after any other one of this query has ended. */
   def copy(order: TakeSavepoint): Unit = {
     Linkage.need(Part.Savepoints)
     copying.lockInterruptibly()
@@ -204,12 +203,12 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     } finally copying.unlock()
   }
 
-  /** Whether the policy is asked about a failure although nothing is tried again: the next start may go another way. */
+  /** Whether the policy is asked about a failure that is not retried: the next start may take another store. */
   def isInNewStore: Boolean =
     control.isOn && rescalable.nonEmpty && facts.exists(f => !f.providerChosen && f.checkpointPartitions.isEmpty) &&
       Try(execution.commitLog.getLatestBatchId().isEmpty).getOrElse(false)
 
-  /** Keeps what is said about the store, before the application hears that the query has failed. */
+  /** Keep the note about the store, before the application is notified that the query has failed. */
   def keepStore(): Unit =
     if (keptStore.wanted.nonEmpty && keptStore.kept.isEmpty)
       try keptStore.write()
@@ -221,7 +220,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     beside(order)(kept.write())
   }
 
-  /** Every order has an outcome, also one that there is no thread for. */
+  /** Run an order on its own thread. It has an outcome even if no thread can be created. */
   private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
     try
       Daemon.start("elastic-order") {
@@ -233,7 +232,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
           case Harmless(e) => failed(order, why(e))
           case e: Throwable =>
             failed(order, e.toString)
-            throw e // its thread tells of it
+            throw e // its thread logs it
         }
       }
     catch { case e: Throwable => failed(order, e.toString) }
@@ -245,10 +244,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   def isRunning: Boolean = runState == Running
 
-  /** Whether it was told to end. */
   def isStopped: Boolean = StreamExecutionAccess.isTerminated(execution)
 
-  /** Its checkpoint, if its state can be re-partitioned. */
+  /** Return its checkpoint, if its state can be re-partitioned. */
   def rescalable: Option[String] =
     Option.when(stateful && facts.exists(f => f.provider == "rocksdb" && f.checkpointFormat == 2))(
       execution.resolvedCheckpointRoot)
@@ -256,24 +254,24 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def boundsOfSources: Map[SparkDataStream, SourceBounds] =
     if (sourceBounds.isEmpty) Map.empty else StreamSources.of(execution).zip(sourceBounds).toMap
 
-  /** What its next micro-batch may read of each source, without a policy all. */
+  /** Return the row limits of the next micro-batch's sources; none without a policy. */
   def limitsOfSources: Seq[SourceLimit] = if (control.isOn) rowLimits else Nil
   def limitNothing(): Unit = rowLimits = Nil
 
-  /** A help, no more: what cannot be told to Spark costs some waiting. */
+  /** Best effort: a failure to report new locations only costs some waiting. */
   def leaveLost(left: Seq[ExecutorInfo]): Unit =
     if (stateful && runState == Running && Linkage.has(Part.LostState)) {
       try StateLocations.leaveLost(execution, left)
       catch { case Harmless(e) => logInfo(s"spark-elastic: query $called: may wait for lost executors: $e") }
     }
 
-  /** The end, as the policy is told of it. */
+  /** Return the end of the query, as the policy is notified of it. */
   def terminated: QueryTerminated = {
     val exception = execution.exception
     QueryTerminated(query, run, exception.map(FailureFacts.text), exception.flatMap(FailureFacts.condition))
   }
 
-  /** How the policy is told of this query when it reads the world anew; without locks. */
+  /** Return the query as a snapshot has it, without locks. */
   def view: Option[QueryInfo] =
     facts
       .map(_.copy(keptBounds = keptBounds.kept, keptBatches = keptBatches.kept))
@@ -282,11 +280,11 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
 private[elastic] object QueryRun {
 
-  /** What a query is called in the log. */
+  /** Return the name of a query in the log. */
   def called(execution: StreamExecution): String = Option(execution.name).getOrElse(execution.id.toString)
 
   private val PollMs = 100L
-  // Without an answer a query that has failed is over. In this time a process that hangs is replaced, and so are others.
+  // Without an answer, a failed query ends. In this time a policy process that hangs or fails is replaced.
   private val FailureWaitMs = 120000L
 
   sealed private abstract class RunState(val name: String)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import Moved._
 
-/** A query before its stream thread has read anything: what is known of it, and what can still be chosen. */
+/** A query before its stream thread has read anything: the facts about it, and the choices that are still open. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
   import QueryStart._
 
@@ -18,9 +18,9 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private val conf = StreamSession.of(execution).conf
 
   /**
-   * Lets a new checkpoint begin with the savepoint that the user has named for this query, if any.
+   * Start a new checkpoint from the savepoint that the user has named for this query, if any.
    *
-   * @throws IllegalStateException if that cannot be had; who wants to begin with it does not want to begin without it
+   * @throws IllegalStateException if that is impossible: the user does not want to start without it
    */
   def restoreSavepoint(): Unit = {
     val root = execution.resolvedCheckpointRoot
@@ -52,9 +52,9 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   }
 
   /**
-   * Makes the checkpoint one that can be started from, in the format that it was written in.
+   * Prepare a checkpoint for a start, in the format that it was written in.
    *
-   * @param isToBeginAnew whether one of ours that has no committed batch is to have the user's store and count
+   * @param isToBeginAnew whether one from the plugin without a committed batch takes the user's store and count
    */
   def prepare(isToBeginAnew: => Boolean): Option[CheckpointFacts] =
     if (!stateful) None
@@ -65,8 +65,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
           case facts if !isChosen && isToBeginAnew => withFirstFormat(begunAnew(facts))
           case facts => withFirstFormat(facts)
         }
-      // Spark does not restore the format: a run with another one could not read its state. A new query says its own,
-      // too, since the thread that starts it may have that of another one (BatchFormatRule).
+      // Spark does not restore the format, and a run with another one could not read its state. A new query sets its
+      // own as well, since the thread that starts it may have that of another query (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
       if (found.exists(facts => provider(facts.provider) == "rocksdb") && format == 2 && !isChosen) commitLittle()
@@ -82,7 +82,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     CheckpointFacts.of(execution).getOrElse(facts)
   }
 
-  /** Until a batch is committed nothing says the format, and any will do. RocksDB that the user has not chosen was ours. */
+  /** Any format will do until a batch is committed. RocksDB that the user has not chosen was the plugin's choice. */
   private def withFirstFormat(facts: CheckpointFacts): CheckpointFacts = {
     val isOurs = provider(facts.provider) == "rocksdb" && !isChosen
     facts.copy(format = if (isOurs) 2 else CheckpointFormat.asked(asked))
@@ -91,7 +91,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def isChosen: Boolean =
     (SQLConf.STATE_STORE_PROVIDER_CLASS.key +: CheckpointFormat.Key.toSeq).exists(asked.contains)
 
-  /** With format 2 a micro-batch has to run all partitions of its state. Spark checks that, unless it is told not to. */
+  /** With format 2 a micro-batch has to run all partitions of its state; Spark checks that unless disabled. */
   private def mayRunParts: Boolean =
     !asked.getConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "true").toBoolean
 
@@ -123,10 +123,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
-  /** RocksDB that was our choice commits one small file, as the user's store would: what has changed, without a checksum. */
+  /** RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. */
   private def commitLittle(): Unit = for ((key, value) <- Little if !asked.contains(key)) conf.set(key, value)
 
-  /** Gives a new checkpoint the store and the format that its state can be re-partitioned with. */
+  /** Give a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
     conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
     commitLittle()

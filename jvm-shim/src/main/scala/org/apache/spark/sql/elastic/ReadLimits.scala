@@ -7,13 +7,13 @@ import org.apache.spark.sql.connector.read.streaming.{ReadAllAvailable, ReadLimi
 import Moved.MicroBatchExecution
 
 /**
- * How many rows a micro-batch reads of the sources that a policy has limited. Spark asks each source for what stands beside
- * it in a map, which a run makes with its sources. What a user has limited stays as it is.
+ * Limits the rows that a micro-batch reads from sources, as the policy says. Spark takes the limit of each source
+ * from a map, which a run creates with its sources. Limits set by the user are kept.
  */
 private[elastic] final class ReadLimits(execution: MicroBatchExecution) extends Logging {
   private var ours = Map.empty[SparkDataStream, ReadLimit]
 
-  /** Puts limits in force for the next micro-batch. Called on the stream thread, between two of them. */
+  /** Apply limits to the next micro-batch. Called on the stream thread, between two of them. */
   def use(limits: Seq[SourceLimit]): Unit =
     if (limits.nonEmpty || ours.nonEmpty) {
       try {

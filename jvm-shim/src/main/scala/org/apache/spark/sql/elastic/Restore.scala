@@ -11,22 +11,21 @@ import org.apache.spark.internal.Logging
 import Moved._
 
 /**
- * Lets a new checkpoint begin with what a savepoint has. While that is under way, a note in the checkpoint says so, and
- * the newest offsets come after all else. So one that is cut short is known, and is begun anew by the next start, or
- * taken back where that names no savepoint.
+ * Starts a new checkpoint from a savepoint. Meanwhile a note in the checkpoint says so, and the newest offsets are
+ * copied last. So an interrupted copy is recognized: the next start repeats it, or undoes it if none is named.
  */
 private[elastic] object Restore extends Logging {
   private val Note = ".spark-elastic-restore"
 
   private val MostSeconds = 30L
 
-  /** What Spark has in a checkpoint beside its metadata. There may be other things of the user. */
+  /** Spark's folders in a checkpoint, beside its metadata. There may be other files of the user. */
   private val Folders = Seq("commits", "offsets", "sources", "state")
 
   /**
-   * Leaves a checkpoint alone that has a micro-batch; another one keeps the query id that it has got.
+   * Copy a savepoint to a checkpoint, unless that has a micro-batch. The checkpoint keeps its query id.
    *
-   * @param sinkLog of a sink that leaves out micro-batches up to the last one that it has
+   * @param sinkLog the log of a sink that skips micro-batches up to its last one
    * @return whether the savepoint was copied
    */
   def apply(session: SparkSession, savepoint: String, root: String, sinkLog: => Option[FileStreamSinkLog]): Boolean = {
@@ -35,7 +34,7 @@ private[elastic] object Restore extends Logging {
     val isNew = isCutShort(to) || new CheckpointLogs(session, root).offsets.getLatestBatchId().isEmpty
     if (isNew) {
       val from = new CheckpointFiles(new Path(savepoint), conf)
-      // Savepoints of older versions have what the policy had kept.
+      // Savepoints of older versions include what the policy had kept.
       val wanted = from.all(mayVanish = false).filterNot(f => f.isHidden || f.isKept || f.name == "metadata")
       val (offsets, others) = wanted.partition(_.name.startsWith("offsets/"))
       val (newest, batch) = offsets
@@ -54,7 +53,7 @@ private[elastic] object Restore extends Logging {
       }
       to.write(Note, savepoint)
       clear(to)
-      // Where one thread fails, those that write still do so for a moment, and no other begins.
+      // If one thread fails, the others still finish their current file, and no other begins.
       val writers = new Phaser(1) { override def onAdvance(phase: Int, parties: Int): Boolean = true }
       try {
         from.copy(others, to, mayVanish = false, writers)
@@ -66,7 +65,7 @@ private[elastic] object Restore extends Logging {
         to.delete(Note)
       } catch {
         case e: Throwable =>
-          // Spark makes the sources before the query ends with this, and they read what there is of theirs.
+          // Spark creates the sources before the query ends with this, and they read what is in their folders.
           try {
             writers.awaitAdvanceInterruptibly(writers.arriveAndDeregister(), MostSeconds, TimeUnit.SECONDS)
             clear(to)
@@ -77,7 +76,7 @@ private[elastic] object Restore extends Logging {
     isNew
   }
 
-  /** Makes a checkpoint new again that a start from a savepoint has left which was cut short. */
+  /** Make a checkpoint new again after an interrupted start from a savepoint. */
   def takeBack(session: SparkSession, root: String): Unit = {
     val checkpoint = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
     val isOurs =
@@ -94,7 +93,7 @@ private[elastic] object Restore extends Logging {
 
   private def isCutShort(checkpoint: CheckpointFiles): Boolean = checkpoint.fs.exists(checkpoint.at(Note))
 
-  /** The folders stay: Spark may have made them for this run, and lists them. */
+  /** Keep the folders themselves: Spark may have made them for this run, and lists them. */
   private def clear(checkpoint: CheckpointFiles): Unit =
     for (folder <- Folders; name <- checkpoint.names(folder)) checkpoint.delete(s"$folder/$name")
 }

@@ -8,16 +8,16 @@ import org.apache.spark.sql.execution.exchange.Exchange
 
 import Moved.SparkSession
 
-/** What tells one plan from another in all its executions, and whether anything can tell how it is partitioned. */
+/** Identifies a plan in all its executions, and tells whether its partitioning can be observed. */
 private[elastic] object SamePlan {
 
-  /** A plan as it was before any of it has run; the hints of joins are Spark's by then. */
+  /** Return a plan as it was before any of it ran; the hints of joins are Spark's by then. */
   def unmeasured(plan: LogicalPlan): LogicalPlan = plan.transformDown {
     case stage: LogicalQueryStage => unmeasured(stage.logicalPlan)
     case join: Join if join.hint != JoinHint.NONE => join.copy(hint = JoinHint.NONE)
   }
 
-  /** A name of a plan over its data: of cached data the size is known once it is there, so that is left out. */
+  /** Return a name of a plan over its data. The size of cached data is left out: it is known only once cached. */
   def name(plan: LogicalPlan): String = {
     val whole = unmeasured(plan)
     val sizes = whole.collectLeaves().collect {
@@ -26,7 +26,7 @@ private[elastic] object SamePlan {
     s"${Integer.toHexString(whole.semanticHash())}-${Integer.toHexString(sizes.hashCode)}"
   }
 
-  /** Whether all stages have run that a part of a plan reads, and there are some. */
+  /** Whether a part of a plan reads stages, and all of them have run. */
   def hasRun(plan: SparkPlan): Boolean = {
     val below = inputs(plan)
     below.nonEmpty && below.forall { case stage: QueryStageExec => stage.isMaterialized; case _ => false }
@@ -38,8 +38,8 @@ private[elastic] object SamePlan {
   }
 
   /**
-   * Whether something may tell how the shuffles of a plan are partitioned: what samples, numbers or draws rows, takes the
-   * first of them, or hands them to code of the user. Only what is known not to is free of it.
+   * Whether rows may reveal how the shuffles of a plan are partitioned: some operators sample, number or draw rows,
+   * take the first ones, or pass them to user code. Only those known not to are excluded.
    */
   def isPinned(session: SparkSession, plan: SparkPlan): Boolean =
     CurrentExecution.id(session).isEmpty || plan.exists(node => !isIndifferent(node))

@@ -13,22 +13,22 @@ import org.apache.spark.internal.Logging
 
 import Moved.SparkSession
 
-/** A savepoint: the folder `path`, a checkpoint that ends with the committed `batch`. */
+/** A savepoint: the folder `path`, with a checkpoint that ends with the committed `batch`. */
 private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)
 
 /**
- * Copies of checkpoints, to any file system that Hadoop knows.
+ * Copies checkpoints, to any file system that Hadoop supports.
  *
- * A checkpoint's files are written once, under the number of their micro-batch, and kept for
- * `spark.sql.streaming.minBatchesToRetain` further batches. So what belongs to a committed batch can be copied while the
- * query continues, and is complete if the batch is still kept at the end.
+ * The files of a checkpoint are written once, under the number of their micro-batch, and kept for
+ * `spark.sql.streaming.minBatchesToRetain` further batches. So the files of a committed batch can be copied while the
+ * query continues. The copy is complete if the batch is still kept at the end.
  */
 private[elastic] object Savepoint extends Logging {
 
   /**
-   * The file that makes a folder a savepoint: it is written last, since on an object store a folder gets its name one
-   * file after another. It has the id of the query and the time in ms since 1970; older ones have the id alone. Hidden,
-   * so that no copy takes it along.
+   * The file that makes a folder a savepoint. It is written last, since an object store renames a folder one file
+   * after another. It has the id of the query and the time in epoch ms; older ones have the id alone. It is hidden,
+   * so that no copy includes it.
    */
   val Mark = ".spark-elastic"
   private val Numbered = """(\d+)(?:\D.*)?""".r
@@ -36,13 +36,13 @@ private[elastic] object Savepoint extends Logging {
   private val Name = """savepoint-\d{1,18}-[0-9a-f]{8}""".r
   private val NoteOf = s"""\\.($Name)\\.note""".r
 
-  /** The notes of what is being written by this driver. */
+  /** The notes of the savepoints that this driver is writing. */
   private val writing = ConcurrentHashMap.newKeySet[Path]()
 
-  /** Why there is no savepoint, in words for whoever has asked for it. */
+  /** Why there is no savepoint, in words for the requester. */
   private final class NotTaken(why: String) extends IOException(why)
 
-  /** The words for who has asked. What the file system says is for the log: it tells what there is, and who listens where. */
+  /** Return the reason for the requester. File system errors are for the log: they reveal files and addresses. */
   def why(query: String)(e: Throwable): String = e match {
     case said: NotTaken => said.getMessage
     case _ =>
@@ -51,13 +51,13 @@ private[elastic] object Savepoint extends Logging {
   }
 
   /**
-   * Copies the checkpoint `root` as its last committed batch left it. Where it fails, or is interrupted, nothing is left
-   * once the last thread has let go of its file, which may be a moment later. What a driver leaves that is killed, the
-   * next savepoint of the same checkpoint removes: a note beside it says whose it is, from before the first file until
+   * Copy the checkpoint `root` as its last committed batch left it. After a failure or an interrupt, nothing is left
+   * once the last thread has let go of its file, which may be a moment later. What a killed driver leaves is removed
+   * by the next savepoint of the same checkpoint: a note beside it names the owner, from before the first file until
    * the last one is written.
    *
-   * @param within the folder that no link may lead it out of
-   * @param query whose it is
+   * @param within the folder that no link may lead out of
+   * @param query the query that the checkpoint belongs to
    */
   def take(session: SparkSession, root: String, target: String, within: String, query: String): Savepoint = {
     val conf = session.sessionState.newHadoopConf()
@@ -72,12 +72,12 @@ private[elastic] object Savepoint extends Logging {
     removeUnfinished(folder, owner)
     val name = s"savepoint-$batch-${UUID.randomUUID.toString.take(8)}"
     val to = new CheckpointFiles(folder.at(name), conf)
-    // Where it fails, whoever leaves last deletes what was written.
+    // After a failure, the last thread to leave deletes what was written.
     val writers = new Phaser(1) {
       override def onAdvance(phase: Int, parties: Int): Boolean = {
         val isInterrupted = Thread.interrupted()
         try discard(folder, name)
-        catch { case _: IOException => } // what stays has a note, and no mark of a savepoint
+        catch { case _: IOException => } // leftovers have a note, and no mark of a savepoint
         finally {
           writing.remove(folder.at(noteOf(name)))
           if (isInterrupted) Thread.currentThread().interrupt()
@@ -90,7 +90,7 @@ private[elastic] object Savepoint extends Logging {
       folder.write(noteOf(name), owner)
       val part = new CheckpointFiles(folder.at(partOf(name)), conf)
       val files = from.all(mayVanish = true).filter(belongs(_, batch))
-      val bytes = from.copy(files, part, mayVanish = true, writers) // what has vanished was of older batches
+      val bytes = from.copy(files, part, mayVanish = true, writers) // vanished files are of older batches
       val now = committed.getOrElse(batch)
       if (now - batch >= kept) {
         throw new NotTaken(
@@ -118,14 +118,14 @@ private[elastic] object Savepoint extends Logging {
     Seq(name, partOf(name), noteOf(name)).foreach(folder.delete)
   }
 
-  /** Removes what a driver has left that was killed while it wrote a savepoint of the same checkpoint. */
+  /** Remove what a driver left that was killed while it wrote a savepoint of the same checkpoint. */
   private def removeUnfinished(folder: CheckpointFiles, owner: String): Unit =
     try
       for {
         note @ NoteOf(name) <- folder.names("") if !writing.contains(folder.at(note))
         if folder.read(note).contains(owner)
       }
-        if (folder.read(s"$name/$Mark").nonEmpty) folder.delete(note) // only that was left to do
+        if (folder.read(s"$name/$Mark").nonEmpty) folder.delete(note) // only this was left to do
         else {
           logInfo(s"spark-elastic: removing incomplete savepoint ${folder.at(name)}")
           discard(folder, name)
@@ -135,9 +135,9 @@ private[elastic] object Savepoint extends Logging {
     }
 
   /**
-   * Removes savepoints of a query beside its newest one, the oldest first, until `keep` are left. Micro-batches say
-   * nothing of their age: a query that starts from an older savepoint counts from there. Only what has a name and a mark
-   * of ours is looked at. What fails is left for the next time, and what is cut short for the next savepoint.
+   * Remove savepoints of a query beside its newest one, the oldest first, until `keep` are left. Batch numbers do not
+   * give their age, since a query that starts from an older savepoint counts from there. Only folders with a name and
+   * mark of the plugin are considered. Failures are left for next time, interrupted removals for the next savepoint.
    */
   def removeOlder(session: SparkSession, root: String, newest: Savepoint, query: String, keep: Int): Unit =
     try {
@@ -155,14 +155,14 @@ private[elastic] object Savepoint extends Logging {
       case Harmless(e) => logWarning(s"spark-elastic: could not remove savepoints older than ${newest.path}", e)
     }
 
-  /** When a savepoint was taken, in ms since 1970, if it is one of this query. */
+  /** Return when a savepoint was taken, in epoch ms, if it is one of this query. */
   private def takenAt(folder: CheckpointFiles, name: String, query: String): Option[Long] =
     folder.read(s"$name/$Mark").map(_.split('\n')).filter(_.head == query).map {
       case Array(_, ms) => ms.toLong
       case _ => folder.fs.getFileStatus(folder.at(s"$name/$Mark")).getModificationTime
     }
 
-  /** Where a folder of the local file system is, or will be made, behind all links; none for one of another. */
+  /** Return where a local folder is, or will be, behind all links; None on another file system. */
   private def real(folder: String, conf: Configuration): Option[LocalPath] = {
     val path = new Path(folder)
     val uri = path.getFileSystem(conf).makeQualified(path).toUri
@@ -173,7 +173,7 @@ private[elastic] object Savepoint extends Logging {
     }
   }
 
-  /** Whether a file is part of what was there when `batch` was committed; state has the number of the batch after it. */
+  /** Whether a file belongs to the checkpoint as of `batch`; state has the number of the batch after it. */
   private def belongs(file: CheckpointFile, batch: Long): Boolean = {
     val names = file.name.split('/')
     (names.head, names.last) match {

@@ -16,8 +16,8 @@ import org.apache.spark.sql.internal.SQLConf
 import Moved.SparkSession
 
 /**
- * Has the scans of files in batch queries share out their files as the policy process says, and partitions of other
- * sources joined. A columnar rule, since those see every plan last, with adaptive execution and without.
+ * Makes file scans in batch queries distribute their files as the policy process says, and joins partitions of other
+ * sources. A columnar rule, since those see every plan last, with and without adaptive execution.
  */
 private[elastic] final case class ScanRule(session: SparkSession, advice: StageAdvice) extends ColumnarRule {
   import ScanRule._
@@ -56,7 +56,7 @@ private[elastic] object ScanRule {
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
 
-  /** With any of these the application has said how its files are to be split. */
+  /** With any of these the application has chosen how its files are split. */
   private val byUser = Seq(
     SQLConf.FILES_MAX_PARTITION_BYTES,
     SQLConf.FILES_MIN_PARTITION_NUM,
@@ -69,17 +69,17 @@ private[elastic] object ScanRule {
 }
 
 /**
- * A scan that asks when it runs, since only then it is known which files runtime filters have left. It equals no scan
- * of Spark's, so that a rule that puts it into a plan has changed that plan; their canonical forms are the same.
+ * A scan that asks when it runs, since only then the files are known that runtime filters have left. It equals no
+ * scan of Spark's, so that a rule that inserts it has changed the plan; their canonical forms are the same.
  *
- * @param opening what it counts for to open a file, in bytes
- * @param tasks how many tasks are to read; none: as Spark has split the files
+ * @param opening cost of opening a file, in bytes
+ * @param tasks number of tasks that should read; None to keep Spark's splits
  */
 private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Long, tasks: SplitSize => Option[Int])
     extends CopiedScan(scan)
     with LimitedByFiles
     with LoggedAsSpark {
-  // What `scan` does on the way is shown as done here.
+  // The metrics of `scan` are shown as this scan's own.
   override lazy val driverMetrics: Map[String, SQLMetric] = scan.driverMetrics
 
   @volatile private var fewFiles = false
@@ -91,13 +91,13 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
     case other => other
   }
 
-  /** Gives what reads the files, and has not been asked for its partitions yet, other ones. */
+  /** Replace the partitions of an RDD of files, before it has been asked for them. */
   private def sharedOut(planned: FileScanRDD): RDD[InternalRow] = {
     val before = planned.filePartitions.size
     val parts = planned.filePartitions.flatMap(_.files)
     val conf = relation.sparkSession.sessionState.conf
     val bytes = parts.iterator.map(_.length).sum
-    // So little is one task whatever anybody says, and so many files are even as Spark has shared them out.
+    // Little data is always one task, and very many files are even as Spark has distributed them.
     if (before == 0 || parts.size > SharedOutScan.MostParts || (parts.size == 1 && bytes < opening)) planned
     else {
       val inputs = inputsOf(parts)
@@ -111,7 +111,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
   }
 
   private def inputsOf(parts: Seq[PartitionedFile]): Seq[FileShares.Input] =
-    // What is skipped of a corrupt file is the rest of the part in which that shows.
+    // Spark skips the rest of the part in which a corruption shows, so parts have to stay as they are.
     if (new FileSourceOptions(CaseInsensitiveMap(relation.options)).ignoreCorruptFiles)
       parts.map(part => new FileShares.Input(Seq(part), splitable = false))
     else
@@ -130,7 +130,7 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
 
   override def hashCode: Int = super.hashCode
 
-  /** Executors get Spark's own scan: they know no class of ours. */
+  /** Send Spark's own scan to executors, which have no class of the plugin. */
   private def writeReplace(): AnyRef = scan
 
   // Spark copies a plan by its fields, for instance to change its filters.
@@ -146,6 +146,6 @@ private[elastic] final class SharedOutScan(scan: FileSourceScanExec, opening: Lo
 private object SharedOutScan {
   private val MostParts = 10000
 
-  // Lazy, so that not to find it costs the advice only.
+  // Lazy, so that a missing field costs only the advice.
   private lazy val partitions = Hidden.field("org.apache.spark.sql.execution.datasources.FileScanRDD#filePartitions")
 }

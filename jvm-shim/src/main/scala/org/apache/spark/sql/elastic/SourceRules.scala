@@ -15,8 +15,8 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV
 import Moved.SparkSession
 
 /**
- * Keeps the sources of a micro-batch within the bounds that the policy has given, in tasks that read them. Files are
- * shared out and ranges of Kafka's offsets divided; of other sources partitions are at most joined.
+ * Keeps the number of tasks that read the sources of a micro-batch within the policy's bounds. Files are
+ * redistributed and ranges of Kafka's offsets divided; partitions of other sources are at most joined.
  */
 private[elastic] final case class SourceBoundsRule(session: SparkSession, control: Option[QueryControl])
     extends ColumnarRule {
@@ -52,11 +52,11 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
 private[elastic] object SourceBoundsRule {
   import ElasticExtensions._
 
-  /** So much is worth a task of its own, which takes some 10 ms: a fraction of what it takes to read and parse that. */
+  /** This much is worth its own task of some 10 ms overhead, a fraction of what it takes to read and parse it. */
   private val WorthBytes = 1L << 20
   val WorthRecords = 1000L
 
-  /** In how many tasks to read at least where so many would have enough to read. */
+  /** Return the lower bound of tasks, raised up to `wanted` as far as each has enough to read. */
   def least(bounds: SourceBounds, worth: Long): Int =
     math.max(bounds.least, math.min(bounds.wanted.toLong, worth).toInt)
 
@@ -65,8 +65,8 @@ private[elastic] object SourceBoundsRule {
 }
 
 /**
- * A scan of which Kafka's partitions are divided. It is no kind of Spark's own, which equals all that have its stream,
- * so that a plan with this one in its place would count as unchanged.
+ * A scan whose Kafka partitions are divided. It does not extend Spark's own, which equals all scans of its stream, so
+ * a plan with this one in its place would count as unchanged.
  */
 private final case class DividedScan(original: MicroBatchScanExec, bounds: SourceBounds)
     extends DataSourceV2ScanExecBase
@@ -92,6 +92,6 @@ private final case class DividedScan(original: MicroBatchScanExec, bounds: Sourc
   override def nodeName: String = original.nodeName
   override protected def doCanonicalize(): SparkPlan = original.canonicalized
 
-  /** Executors get Spark's own scan: they know no class of ours. */
+  /** Send Spark's own scan to executors, which have no class of the plugin. */
   private def writeReplace(): AnyRef = original
 }

@@ -18,15 +18,15 @@ import org.apache.spark.sql.internal.SQLConf
 
 import Moved.SparkSession
 
-/** What both rules know: which shuffles go together, what to call them, and what is left alone. */
+/** The knowledge that both rules share: which shuffles belong together, their names, and exceptions. */
 private[elastic] object StageRules {
 
-  /** Numbers that Spark has chosen, and not the user. */
+  /** Origins of numbers that Spark has chosen, and not the user. */
   val Origins: Seq[ShuffleOrigin] = Seq(ENSURE_REQUIREMENTS, REPARTITION_BY_COL)
 
   /**
-   * The groups of shuffles that have to keep the same partitions, such as the two sides of a join. `plan` is a stage,
-   * down to its exchanges. A join of each with each works far more than its bytes say: its group is not among them.
+   * Return the groups of shuffles that must keep the same partitions, such as the two sides of a join. `plan` is a
+   * stage, down to its exchanges. Inputs of a cross join are left out: it works far more than its bytes suggest.
    */
   def groups(plan: SparkPlan): Seq[Seq[SparkPlan]] = plan match {
     case shuffle if isShuffle(shuffle) => Seq(Seq(shuffle))
@@ -35,7 +35,7 @@ private[elastic] object StageRules {
     case union: UnionExec if union.outputPartitioning.isInstanceOf[UnknownPartitioning] =>
       union.children.flatMap(groups)
     case join: BroadcastHashJoinExec => join.children.flatMap(groups)
-    // Beside something that is no exchange they have the number of its partitions.
+    // Beside an input that is no exchange they have the number of its partitions.
     case other =>
       val read = inputs(other)
       if (read.forall(isExchange)) Seq(read.filter(isShuffle)) else Nil
@@ -56,48 +56,48 @@ private[elastic] object StageRules {
   private def isExchange(plan: SparkPlan): Boolean =
     isShuffle(plan) || plan.isInstanceOf[Exchange] || plan.isInstanceOf[ExchangeQueryStageExec]
 
-  /** The partitions that an exchange is to write. Not its `numPartitions`, which would run what is below it. */
+  /** Return the partitions that an exchange will write. Its `numPartitions` would run the plan below it. */
   def planned(exchange: ShuffleExchangeExec): Int = exchange.outputPartitioning.numPartitions
 
-  /** What the size of an exchange depends on: the logical plan that it is the output of, and its data. Costly to make. */
+  /** Return a name for the logical plan and the data that determine an exchange's size. Expensive. */
   def source(exchange: ShuffleExchangeLike): String = logical(exchange).map(SamePlan.name).getOrElse("")
 
   def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
     exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
 
-  /** The value of a setting, if the user has set one of its names. */
+  /** Return the value of a setting, if the user has set one of its names. */
   def setByUser[T](session: SparkSession, names: ConfigEntry[_]*)(value: => T): Option[T] =
     Option.when(names.exists(entry => session.sessionState.conf.contains(entry.key)))(value)
 
-  /** The number of partitions of a shuffle, as far as the user has told Spark. */
+  /** Return the number of partitions of a shuffle, if the user has set it. */
   def chosen(session: SparkSession): Option[Int] =
     setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
       session.sessionState.conf.numShufflePartitions)
 
-  /** That of whatever has no number of its own. */
+  /** Return the number of partitions where there is no other setting, if the user has set it. */
   def parallelism(session: SparkSession): Option[Int] =
     session.sparkContext.conf.getOption("spark.default.parallelism").flatMap(_.toIntOption)
 
-  /** The bytes that each task of a stage should read, as far as the user has told Spark. */
+  /** Return the bytes that each task of a stage should read, if the user has set them. */
   def advisedBytes(session: SparkSession): Option[Long] =
     setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)(
       session.sessionState.conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
 
-  /** The fewest tasks that a stage may have, as far as the user has told Spark. */
+  /** Return the fewest tasks that a stage may have, if the user has set them. */
   def least(session: SparkSession): Option[Int] =
     session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM)
 
-  /** Whether to fill the slots rather than to have few, large tasks, as far as the user has told Spark. */
+  /** Return whether to fill the slots rather than have few, large tasks, if the user has set it. */
   def parallelismFirst(session: SparkSession): Option[Boolean] =
     setByUser(session, SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)(
       session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
 
-  /** The bytes below which no task is worth its start, as far as the user has told Spark. */
+  /** Return the bytes below which no task is worth its start, if the user has set them. */
   def smallest(session: SparkSession): Option[Long] =
     setByUser(session, SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)(
       session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE))
 
-  /** What exchanges are known by in each execution of their plan, with what the user has told Spark. */
+  /** Return what identifies exchanges in each execution of their plan, with the user's settings. */
   def plan(session: SparkSession, sources: Seq[String], more: Any*): String = {
     val words = Seq[Option[Any]](
       chosen(session),
@@ -109,15 +109,15 @@ private[elastic] object StageRules {
     (sources.sorted ++ words.map(_.fold("")(_.toString)) ++ more.map(_.toString)).mkString(" ")
   }
 
-  /** What a rule makes of a plan. Who switches Spark's own rule off wants to keep his numbers. */
+  /** Apply a rule to a plan. A user who disables Spark's own rule wants to keep the numbers. */
   def advised(session: SparkSession, advice: StageAdvice, plan: SparkPlan)(rule: => SparkPlan): SparkPlan =
     if (advice.isOn && session.sessionState.conf.coalesceShufflePartitionsEnabled) UnlessItFails(plan)(rule)
     else plan
 }
 
 /**
- * Marks what the application itself partitions into just as many partitions as Spark would: Spark may then leave its
- * exchange out and rely on another one, which has to keep this number.
+ * Marks what the application itself partitions into exactly as many partitions as Spark would. Spark may then omit
+ * its exchange and rely on another one, which has to keep this number.
  */
 private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
   import StageRules.planned
@@ -136,15 +136,15 @@ private[elastic] object MarkExplicitNumbers extends Rule[SparkPlan] {
   def isMarked(plan: SparkPlan): Boolean = plan.getTagValue(mark).isDefined
 }
 
-/** Before the map side of a stage runs: asks how many partitions it is to write. */
+/** Asks, before the map side of a stage runs, how many partitions it should write. */
 private[elastic] final case class InitialCountRule(session: SparkSession, advice: StageAdvice) extends Rule[SparkPlan] {
   import StageRules._
 
-  // A micro-batch has the number of partitions that its query was given, and so has what a `foreachBatch` runs.
+  // A micro-batch has its query's number of partitions, and so has what its `foreachBatch` runs.
   override def apply(plan: SparkPlan): SparkPlan = if (!CurrentExecution.isBatch(session)) plan
   else
     advised(session, advice, plan) {
-      // Where Spark is to leave the partitions of a result as they are, such as those of a cached plan, so are we.
+      // Where Spark must leave the partitions of a result as they are, as for a cached plan, so must this rule.
       val last =
         if (conf.getConf(SQLConf.ADAPTIVE_EXECUTION_APPLY_FINAL_STAGE_SHUFFLE_OPTIMIZATIONS)) Seq(plan) else Nil
       val stages = last ++ plan.collect { case exchange: Exchange => exchange.child }
@@ -161,15 +161,15 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
         case e: ShuffleExchangeExec if wanted.get(e.id).exists(_ != planned(e)) =>
           e.copy(outputPartitioning = withNumber(e).get(wanted(e.id)))
       }
-      // Whatever relies on equal numbers in a way that the groups do not show: nothing is changed then.
+      // Something may rely on equal numbers in a way that groups do not show: then nothing is changed.
       if ((changed eq plan) || ValidateRequirements.validate(changed)) changed else plan
     }
 
-  /** Groups that have an exchange in common, which Spark would run once, are one group. */
+  /** Merge groups that share an exchange, which Spark would run once. */
   private def joined(groups: Seq[Seq[SparkPlan]]): Seq[Seq[ShuffleExchangeExec]] = {
     val changeable =
       groups.map(group => group -> group.collect { case e: ShuffleExchangeExec if withNumber(e).isDefined => e })
-    // A group with a stage that has run keeps the number of that one.
+    // A group with a stage that has run keeps the number of that stage.
     val whole = changeable.collect { case (group, found) if found.nonEmpty && found.size == group.size => found }
     val done = mutable.LinkedHashMap.empty[Int, Seq[ShuffleExchangeExec]]
     val placeOf = mutable.HashMap.empty[SparkPlan, Int]
@@ -182,14 +182,14 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     done.values.toSeq
   }
 
-  /** How an exchange is partitioned with another number; nothing where the number is not Spark's. */
+  /** Return how an exchange is partitioned with another number; None if the number is not Spark's. */
   private def withNumber(exchange: ShuffleExchangeExec): Option[Int => Partitioning] = exchange match {
     case advised if advised.advisoryPartitionSize.isDefined => None
     case free =>
       free.outputPartitioning match {
         case hash: HashPartitioning if Origins.contains(free.shuffleOrigin) =>
           Some(number => hash.copy(numPartitions = number))
-        // A global sort's; ranges that the application asks for itself are left as they are.
+        // Those of a global sort; ranges that the application asks for are left alone.
         case range: RangePartitioning if free.shuffleOrigin == ENSURE_REQUIREMENTS =>
           Some(number => range.copy(numPartitions = number))
         case _ => None
@@ -197,13 +197,13 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   }
 
   /**
-   * A number for each group. What is not known yet is asked with one question: its answer is waited for once. The plan is
-   * prepared anew after each stage, and a subquery is one of its own: what was answered about an exchange stays, so equal
-   * ones keep equal numbers, and run once. It is asked about once more when all stages below have run: their sizes are
-   * known by then, and what counts in the end does not depend on whether they have ended together.
+   * Return a number for each group. Unknown ones are asked for together, with one wait. Spark prepares the plan again
+   * after each stage, and a subquery separately. So the answer about an exchange is kept: equal ones keep equal
+   * numbers, and run once. It is asked for once more when all stages below have run: their sizes are known by then,
+   * and the final number does not depend on whether they ended together.
    */
   private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Option[Int]] = {
-    // Without an execution another run of the same plan, over other data by then, could not be told from this one.
+    // Without an execution id, this run could not be distinguished from a later one over other data.
     val id = CurrentExecution.id(session).toSeq
     val haveRun = groups.map(_.forall(e => SamePlan.hasRun(e.child)))
     def keys(place: Int, hasRun: Boolean) =
@@ -225,7 +225,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
   private def question(group: Seq[ShuffleExchangeExec], hasRun: Boolean, isPinned: Boolean): InitialCount = {
     val exchanges = group.map { e =>
       val from = source(e)
-      // Also where a finished stage says it: those are bytes before compression.
+      // These are bytes before compression, also where they come from a finished stage.
       val found = logical(e)
       PlannedExchange(
         CurrentExecution.named(session, from),
@@ -257,8 +257,8 @@ private[elastic] object InitialCountRule {
 }
 
 /**
- * After it ran: asks which ranges of partitions each task of the next stage is to read. Comes after Spark's own rule,
- * so that no answer leaves what that has decided.
+ * Asks, after the map side has run, which ranges of partitions each task of the next stage should read. Runs after
+ * Spark's own rule, so that without an answer Spark's decision stays.
  */
 private[elastic] final case class RangesRule(session: SparkSession, advice: StageAdvice, control: Option[QueryControl])
     extends AQEShuffleReadRule {
@@ -269,7 +269,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   override def apply(plan: SparkPlan): SparkPlan =
     advised(session, advice, plan)(if (isLeftAlone) plan else sharedOut(plan))
 
-  /** All groups are asked about at once: the answer is waited for once. */
+  /** Ask about all groups at once, with one wait. */
   private def sharedOut(plan: SparkPlan): SparkPlan = {
     val asked = groups(plan).flatMap { group =>
       val stages = group.flatMap(written)
@@ -285,7 +285,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
   private def isLeftAlone =
     CurrentExecution.streamingQuery(session).exists(id => !control.forall(_.asksAboutStages(id)))
 
-  /** A stage of a shuffle of Spark's own whose sizes are known, and whose number the application has not chosen. */
+  /** Return a stage of a shuffle of Spark's own with known sizes and a number that the application has not chosen. */
   private def written(plan: SparkPlan): Option[ShuffleQueryStageExec] = plan match {
     case stage: ShuffleQueryStageExec =>
       Option.when(stage.shuffle.isInstanceOf[
@@ -295,7 +295,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
     case _ => None
   }
 
-  /** What Spark has done with the partitions of a stage that is more than to join some. */
+  /** Return what Spark has done to the partitions of a stage other than join some. */
   private def leftToSpark(plan: SparkPlan): Option[String] = plan match {
     case read: AQEShuffleReadExec if read.hasSkewedPartition => Some("skew")
     case read: AQEShuffleReadExec if !read.isCoalescedRead => Some("local")
@@ -323,13 +323,13 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
         plan = if (CurrentExecution.isBatch(session)) plan(session, sources, left) else ""))
   }
 
-  /** What can be asked at once: the sizes of few more partitions than one question may have. */
+  /** Return what to ask at once: the sizes of few more partitions than one question may have. */
   private def portions(questions: Seq[Ranges]): Seq[Seq[Ranges]] = {
     val before = questions.scanLeft(0L)((sum, question) => sum + question.exchanges.map(_.bytes.values.length).sum)
     questions.zip(before).groupBy(_._2 / RangesRule.MostPartitions).toSeq.sortBy(_._1).map(_._2.map(_._1))
   }
 
-  /** What tasks are to read of each stage, by its id. */
+  /** Return what tasks should read of each stage, by its id. */
   private def specs(
       stages: Seq[ShuffleQueryStageExec],
       ranges: Seq[(Int, Int)]): Seq[(Int, Seq[CoalescedPartitionSpec])] =
@@ -354,7 +354,7 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
 private[elastic] object RangesRule {
   import ElasticExtensions._
 
-  /** Of more partitions the sizes alone are megabytes, which would be sent, and stand in the journal. */
+  /** For more partitions the sizes alone are megabytes, which would be sent and written to the journal. */
   val MostPartitions = 1 << 16
 
   def inject(extensions: SparkSessionExtensions): Unit =

@@ -7,11 +7,11 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
 import Moved._
 
 /**
- * Where Spark runs the tasks of a stateful operator: where it knows their stores to be open. It does not forget those of
- * an executor that is gone, so the next micro-batch would wait for it (`spark.locality.wait`, 3 s). To prevent that such
- * stores are said to be on the executors that are left, by turns: there they are opened next.
+ * Spark prefers to run the tasks of a stateful operator where their stores are open, also if that executor is lost.
+ * So the next micro-batch would wait for it (`spark.locality.wait`, 3 s). To prevent it, such stores are reported on
+ * the executors that are left, in turn: they are opened there next.
  *
- * Tasks that were waiting already when the executor was lost wait on: Spark has asked for their locations before.
+ * Tasks that were already waiting when the executor was lost wait on: Spark asked for their locations before that.
  */
 private[elastic] object StateLocations {
   def leaveLost(execution: StreamExecution, left: Seq[ExecutorInfo]): Unit = {

@@ -7,10 +7,10 @@ import org.apache.spark.sql.streaming.OutputMode
 private[elastic] object StatefulPlan {
   def apply(analyzed: LogicalPlan): Boolean = analyzed.exists(node => node.isStreaming && keepsState(node))
 
-  /** Whether one of its operators has no keys: Spark keeps all of its state in one partition, whatever the count. */
+  /** Whether an operator has no keys: Spark keeps all of its state in one partition, whatever the count. */
   def hasGlobalState(analyzed: LogicalPlan, mode: OutputMode): Boolean = analyzed.exists {
     case aggregate: Aggregate => aggregate.isStreaming && aggregate.groupingExpressions.isEmpty
-    // That of a result which is made anew with each batch keeps nothing.
+    // A limit of a result that is computed again with each batch keeps nothing.
     case limit: GlobalLimit => limit.isStreaming && (mode == OutputMode.Append || !limit.exists(isAggregate))
     case _ => false
   }

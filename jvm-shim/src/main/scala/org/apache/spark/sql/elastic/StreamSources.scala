@@ -14,7 +14,7 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 import Moved.{StreamExecution, StreamingRelation}
 
-/** The sources of a query, in the order in which its checkpoint numbers them, and in how many tasks they are read. */
+/** The sources of a query, in the order of their numbers in its checkpoint, and the tasks that read them. */
 private[elastic] object StreamSources extends Logging {
 
   def facts(analyzed: LogicalPlan): Seq[SourceFacts] =
@@ -36,7 +36,7 @@ private[elastic] object StreamSources extends Logging {
   private def isUnlimited(relation: StreamingRelationV2): Boolean =
     Linkage.has(Part.ReadLimits) && !KafkaPartitions.Limits.exists(relation.extraOptions.containsKey)
 
-  /** What a micro-batch that has just run has read. */
+  /** Return what the micro-batch that has just run has read of each source. */
   def read(execution: StreamExecution, p: StreamingQueryProgress): Seq[SourceRead] = {
     val streams = of(execution)
     val tasks =
@@ -59,12 +59,12 @@ private[elastic] object StreamSources extends Logging {
   def of(execution: StreamExecution): Seq[SparkDataStream] =
     Option(StreamExecutionAccess.sources(execution)).fold(Seq.empty[SparkDataStream])(_.toSeq.distinct)
 
-  /** So many tasks; limited where the files could not be split. */
+  /** A number of tasks; limited if the files could not be split. */
   private final case class Tasks(number: Int, areLimited: Boolean) {
     def +(other: Tasks): Tasks = Tasks(number + other.number, areLimited || other.areLimited)
   }
 
-  /** @param most as many tasks as follow in the same stage */
+  /** @param most number of tasks that follow in the same stage */
   private def readers(plan: SparkPlan, most: Int): Seq[(SparkDataStream, Tasks)] = plan match {
     case adaptive: AdaptiveSparkPlanExec => readers(adaptive.executedPlan, most)
     case stage: QueryStageExec => readers(stage.plan, Int.MaxValue)
@@ -80,7 +80,7 @@ private[elastic] object StreamSources extends Logging {
     case _ => false
   }
 
-  /** In how many tasks a plan reads its source, as far as that can be told. */
+  /** Return the number of tasks in which a plan reads its source, if known. */
   def tasks(leaf: SparkPlan): Option[Int] = {
     val read = leaf match {
       case scan: DataSourceV2ScanExecBase => scan.inputRDDs()
@@ -92,9 +92,9 @@ private[elastic] object StreamSources extends Logging {
   }
 }
 
-/** A scan whose tasks may be as many as there are files. Streams continue without the scans that have it. */
+/** A scan that may have no more tasks than files. Streams do not depend on the scans that extend it. */
 private[elastic] trait LimitedByFiles {
 
-  /** Whether there are fewer files than tasks to read them, and none can be split; known once it has run. */
+  /** Whether there are fewer files than tasks and none can be split; known once the scan has run. */
   def isLimited: Boolean
 }

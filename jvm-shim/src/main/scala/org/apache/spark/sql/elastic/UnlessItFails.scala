@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 
-/** Guards what is done to plans: an error costs what we would have changed, never the query. */
+/** Guards changes to plans: an error costs the change, never the query. */
 private[elastic] object UnlessItFails extends Logging {
   def apply[T](asItIs: => T)(changed: => T): T =
     try changed

@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.util.{Clock, SystemClock}
 
-/** The time between two triggers is time at a boundary. A clock of tests keeps its own way of waiting. */
+/** Spends the time between two triggers at a boundary. A clock of tests keeps its own way of waiting. */
 private[elastic] final class WaitingAtBoundary(clock: Clock, boundary: Boundary) extends Clock {
   override def getTimeMillis(): Long = clock.getTimeMillis()
   override def nanoTime(): Long = clock.nanoTime()

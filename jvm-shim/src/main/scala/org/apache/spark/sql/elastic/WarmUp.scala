@@ -13,21 +13,21 @@ import org.apache.spark.sql.internal.SQLConf
 import Moved.SparkSession
 
 /**
- * The first tasks of an executor are slow (classes, generated code, shuffles, RocksDB's native library). So it begins with
- * some that nobody waits for: a small query, on all of its slots, and a dry run of a re-partitioning. They keep it from
- * the micro-batches of that time, which the other executors run. Executors get nothing but Spark's own classes. A help, no
- * more: what fails is left.
+ * Warms up new executors. Their first tasks are slow (classes, generated code, shuffles, RocksDB's native library),
+ * so they begin with some that no query waits for: a small query on all slots, and a dry run of a re-partitioning.
+ * These keep the executors from the micro-batches of that time, which the others run. Executors get nothing but
+ * Spark's own classes. Best effort: failures are only logged.
  */
 private[elastic] object WarmUp extends Logging {
 
-  /** Returns when these executors are warm, after so many ms, or are not. With a checkpoint, the dry run is with its state. */
+  /** Return the ms until these executors were warm, or None. With a checkpoint, the dry run is with its state. */
   def apply(session: SparkSession, checkpoint: Option[String], executors: Seq[ExecutorInfo]): Option[Long] = {
     val from = System.nanoTime()
     val failure =
       try {
         val cpus = session.sparkContext.conf.get(CPUS_PER_TASK)
         CurrentExecution.asOurs(session.sparkContext, "new executors are warmed up") {
-          session.withActive { // parts of plans look for it
+          session.withActive { // parts of plans look it up
             runSmallQuery(session, executors.flatMap(e => Seq.fill(math.max(1, (e.cores / cpus).toInt))(place(e))))
             checkpoint.foreach(root => DryRun(session, root, at(session, executors.map(place), _)))
           }
@@ -40,18 +40,18 @@ private[elastic] object WarmUp extends Logging {
     Option.when(failure.isEmpty)(ms)
   }
 
-  /** Something for a task to run on this executor, and that it is to run there. */
+  /** Return an element for a task on this executor, with its preferred location. */
   private def place(e: ExecutorInfo): (String, Seq[String]) =
     e.executor -> Seq(ExecutorCacheTaskLocation(e.host, e.executor).toString)
 
-  /** For each place all of `rows`: a product's tasks run where one of its sides wants to. */
+  /** Return all of `rows` for each place: the tasks of a product run where one of its sides prefers. */
   private def at(
       session: SparkSession,
       places: Seq[(String, Seq[String])],
       rows: RDD[InternalRow]): RDD[(String, InternalRow)] =
     session.sparkContext.makeRDD(places).cartesian(rows)
 
-  /** What most micro-batches do: rows are made, partly aggregated, shuffled and aggregated. */
+  /** Do what most micro-batches do: create rows, then partly aggregate, shuffle and aggregate them. */
   private def runSmallQuery(asked: SparkSession, places: Seq[(String, Seq[String])]): Unit = {
     val session = asked.cloneSession()
     session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")

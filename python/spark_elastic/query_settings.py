@@ -103,8 +103,8 @@ DOC = (
     "Min and max partitions of the query with this name (adaptive mode), and the partitions it should have "
     "in between where no policy decides: executors are requested for that target, and no query gets more "
     "than its target before all have theirs. -1: no bound, no target. With `.source-0` after the name: min "
-    "and max tasks that read its first source, which has no target. The policy file takes precedence. In a name, `*` "
-    "matches any text and `?` one character, in all settings of queries by name."
+    "and max tasks that read its first source, which has no target. The policy file takes precedence. In a "
+    "name, `*` matches any text and `?` one character, in all settings of queries by name."
 )
 KEYS_EXAMPLE = "query.NAME.KEY"
 KEYS_DOC = (

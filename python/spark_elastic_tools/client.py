@@ -72,7 +72,8 @@ def why_refused(url: str, code: int, why: str, sent: Mapping[str, str]) -> str:
         )
     return (
         f"{url} rejects this login ({code} {why}): user or token unknown, token expired, or "
-        "user not in spark.ui.view.acls: log in as another user with --user NAME, --token-file FILE or SPARK_ELASTIC_TOKEN"
+        "user not in spark.ui.view.acls: log in as another user with --user NAME, "
+        "--token-file FILE or SPARK_ELASTIC_TOKEN"
     )
 
 

@@ -413,7 +413,7 @@ SCHEMAS: dict[str, Schema] = {
     "Timeline": object_(
         batches=list_(object_(at=TIME, durationMs=MS, partitions=INT, inputRowsPerSecond=NUMBER)),
         slots=list_(object_(at=TIME, slots=COUNT)),
-        lost=list_(object_(at=TIME, executor=TEXT, reason=TEXT)),
+        lost=list_(object_(at=TIME, executor=TEXT, reason=TEXT, released=BOOL)),
     ),
     "Queries": object_(queries=list_(ref("Query")), total=COUNT),
     "Stages": object_(

@@ -437,7 +437,8 @@ def timeline(series: Timeline, query: str, after: int) -> Json:
         ],
         "slots": [{"at": at, "slots": slots} for at, slots in series.slots(after)],
         "lost": [
-            {"at": at, "executor": executor, "reason": reason} for at, executor, reason in series.lost(after)
+            {"at": one.at, "executor": one.executor, "reason": one.reason, "released": one.released}
+            for one in series.lost(after)
         ],
     }
 

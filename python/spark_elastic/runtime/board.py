@@ -23,6 +23,7 @@ from spark_elastic.core.events import (
     BatchStages,
     Event,
     ExecutorAdded,
+    ExecutorDecommissioning,
     ExecutorRemoved,
     ExecutorUsage,
     QueryProgress,
@@ -64,15 +65,30 @@ class Batch:
     input_rows_per_second: float
 
 
+@frozen(kw_only=True)
+class Departure:
+    """An executor that is gone since `at` (epoch ms); a `released` one went as intended."""
+
+    at: int
+    executor: str
+    reason: str
+    released: bool
+
+
+# How Spark puts it that the driver asked for the end of an executor.
+_KILLED = "Executor killed by driver"
+
+
 @define
 class Timeline:
     """The series; one thread writes them, while others may read them."""
 
     _batches: dict[str, deque[bytes]] = field(factory=dict)
     _slots: deque[tuple[int, int]] = field(factory=lambda: deque(maxlen=SLOTS_KEPT))
-    _lost: deque[tuple[int, str, str]] = field(factory=lambda: deque(maxlen=LOST_KEPT))
+    _lost: deque[Departure] = field(factory=lambda: deque(maxlen=LOST_KEPT))
     # Spark reports the loss of an executor repeatedly, and also that of executors which never arrived.
     _here: set[str] = field(factory=set)
+    _leaving: set[str] = field(factory=set)
 
     def note(self, event: Event, slots: int) -> None:
         """Record an event, and the number of slots after it."""
@@ -82,11 +98,18 @@ class Timeline:
             kept.append(_BATCH.pack(event.started, event.duration_ms, event.partitions, rate))
         elif isinstance(event, Snapshot):
             self._here = {executor.executor for executor in event.executors}
+            self._leaving = {executor.executor for executor in event.executors if executor.decommissioning}
         elif isinstance(event, ExecutorAdded):
             self._here.add(event.executor)
+        elif isinstance(event, ExecutorDecommissioning):
+            self._leaving.add(event.executor)
         elif isinstance(event, ExecutorRemoved) and event.executor in self._here:
             self._here.remove(event.executor)
-            self._lost.append((event.at, event.executor, event.reason))
+            released = event.executor in self._leaving or event.reason.startswith(_KILLED)
+            self._leaving.discard(event.executor)
+            self._lost.append(
+                Departure(at=event.at, executor=event.executor, reason=event.reason, released=released)
+            )
         if not self._slots or self._slots[-1][1] != slots:
             self._slots.append((event.at, slots))
 
@@ -109,9 +132,9 @@ class Timeline:
         """Return the changes of the slot count after `after` (epoch ms) as (time, slots), newest last."""
         return [(at, slots) for at, slots in self._slots.copy() if at > after]
 
-    def lost(self, after: int = 0) -> Sequence[tuple[int, str, str]]:
-        """Return the executors lost after `after` (epoch ms) as (time, executor, reason), newest last."""
-        return [(at, executor, reason) for at, executor, reason in self._lost.copy() if at > after]
+    def lost(self, after: int = 0) -> Sequence[Departure]:
+        """Return the executors that went after `after` (epoch ms), newest last."""
+        return [one for one in self._lost.copy() if one.at > after]
 
 
 # The last decisions about batch stages, for display, and the task sizes that resulted from them.

@@ -69,7 +69,7 @@ def test_the_timeline_has_batches_slots_and_lost_executors(api: World) -> None:
         "at": NOW + 1, "durationMs": 300, "partitions": 4, "inputRowsPerSecond": 80.5
     }  # fmt: skip
     assert [change["slots"] for change in shown["slots"]] == [4, 2]
-    assert shown["lost"] == [{"at": NOW, "executor": "2", "reason": "killed"}]
+    assert shown["lost"] == [{"at": NOW, "executor": "2", "reason": "killed", "released": False}]
     later = api.get(f"{API}/queries/{ID}/timeline?after={NOW + 1}").json
     assert [len(later[series]) for series in ("batches", "slots", "lost")] == [1, 0, 0]
     assert api.get(f"{API}/queries/nobody/timeline").status == 404

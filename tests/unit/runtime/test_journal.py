@@ -230,7 +230,10 @@ def test_a_state_is_written_now_and_then(tmp_path: Path) -> None:
         ("[]\n{}\n", ":1: no line of a journal"),
         ('{"journal": 2}\n', "format 2, this version reads format 1"),
         ('{"event": {"type": "MoonRose"}}\n', "unknown event type 'MoonRose'"),
-        ('{"event": {"type": "TimerFired", "id": "r1", "at": 1, "timer": "t"}}\n', "must start with its header"),
+        (
+            '{"event": {"type": "TimerFired", "id": "r1", "at": 1, "timer": "t"}}\n',
+            "must start with its header",
+        ),
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path: Path, text: str, says: str) -> None:

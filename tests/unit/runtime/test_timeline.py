@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core import events as ev
-from spark_elastic.runtime.board import BATCHES_KEPT, LOST_KEPT, SLOTS_KEPT, Timeline
+from spark_elastic.runtime.board import BATCHES_KEPT, LOST_KEPT, SLOTS_KEPT, Departure, Timeline
 
 
 def progress(at: int, query: str = "q", partitions: int = 4) -> ev.QueryProgress:
@@ -54,9 +54,20 @@ def test_lost_executors_are_named_once_with_the_reason() -> None:
     for _ in range(3):
         series.note(lost(5), 1)
     series.note(lost(7), 1)
-    assert series.lost() == [(5, "5", "killed")]
+    assert series.lost() == [Departure(at=5, executor="5", reason="killed", released=False)]
     series.note(lost(6), 0)
-    assert series.lost(after=5) == [(6, "6", "killed")]
+    assert [one.executor for one in series.lost(after=5)] == ["6"]
+
+
+def test_an_executor_that_was_to_go_is_released_and_not_lost() -> None:
+    series = Timeline()
+    for executor in (5, 6, 7):
+        series.note(added(executor), 1)
+    series.note(ev.ExecutorDecommissioning(id="s", at=2, executor="5"), 1)
+    series.note(lost(5), 1)
+    series.note(ev.ExecutorRemoved(id="s", at=6, executor="6", reason="Executor killed by driver."), 1)
+    series.note(lost(7), 1)
+    assert [(one.executor, one.released) for one in series.lost()] == [("5", True), ("6", True), ("7", False)]
 
 
 def test_nothing_grows_without_end() -> None:

@@ -1,7 +1,12 @@
 """The policy engine as the jars of the Maven repository carry it: our package and its pinned dependencies.
 
-All of it is pure Python below one folder of the jar, from which Python imports it without unpacking. Of our
-own code it is only the package `spark_elastic`: the tools to run beside the engine are separate packages.
+All of it is pure Python below one folder of the jar, from which Python imports it without unpacking: there is
+nothing to clean up, and no folder that others could write to. The price is that each start compiles the
+modules, as byte code would fit only one version of Python. Of our own code it is only the package
+`spark_elastic`: the tools to run beside the engine are separate packages.
+
+An installed engine of the jar's version runs instead: whoever installed it may have had reasons. The wheel's
+jars have no engine: the wheel has it already, and a copy in each would double its size.
 """
 
 from __future__ import annotations

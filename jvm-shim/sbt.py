@@ -1,4 +1,8 @@
-"""Run sbt: the one on PATH, or else its launcher, fetched from Maven Central."""
+"""Run sbt: the one on PATH, or else its launcher, fetched from Maven Central.
+
+A fresh machine has only Python, Java and make. Ivy, which fetches the launcher, knows Maven Central and
+verifies checksums.
+"""
 
 from __future__ import annotations
 

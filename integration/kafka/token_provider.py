@@ -29,7 +29,7 @@ def kafka_jars() -> list[Path]:
 
 
 def stand_in() -> Path:
-    """Return the jar of the stand-in, compiled if its sources have changed."""
+    """Return the jar of the stand-in, compiled if its sources have changed; it is never shipped."""
     sources = sorted(_SOURCES.glob("*.scala"))
     content = b"".join(source.read_bytes() for source in sources) + str(spark_home()).encode()
     jar = _TARGET / f"token-provider-{hashlib.sha256(content).hexdigest()[:16]}.jar"

@@ -35,6 +35,7 @@ class Source(Protocol):
 
 # HTTP code that all clients share: redirects are not followed, and errors get a readable explanation.
 # TLS certificates are those of the system or of SSL_CERT_FILE, proxies those of http_proxy and no_proxy.
+# `urllib` suffices for a few small requests, one at a time; a library would add sessions and four packages.
 
 
 MOST_BYTES = 64 << 20
@@ -43,7 +44,10 @@ _OTHER_HOST = (62, 64)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as an answer: following it could send a login elsewhere or lose the body."""
+    """Treats a redirect as an answer: following it could send a login elsewhere or lose the body.
+
+    Spark's UI redirects unknown paths, which is how a driver without the plugin is recognized.
+    """
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -312,7 +316,7 @@ def find_at(source: Source, wanted: str) -> Json:
 
 
 def find(queries: Sequence[Json], wanted: str) -> Json:
-    """Return the query with this name, this id (dashes are optional) or an id that starts like this.
+    """Return the query with this name or id (dashes are optional), or the only one that starts like this.
 
     A running query takes precedence over ended queries of the same name. Raises UnknownQuery.
     """
@@ -333,8 +337,13 @@ def _named(queries: Sequence[Json], wanted: str) -> list[Json]:
 
 
 def _begins(queries: Sequence[Json], wanted: str) -> list[Json]:
-    begin = _bare(wanted)
-    return [query for query in queries if begin and _bare(query["id"]).startswith(begin)]
+    begin, lower = _bare(wanted), wanted.lower()
+    return [
+        query
+        for query in queries
+        if (begin and _bare(query["id"]).startswith(begin))
+        or (lower and (query["name"] or "").lower().startswith(lower))
+    ]
 
 
 def _bare(id: str) -> str:

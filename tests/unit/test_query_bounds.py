@@ -183,8 +183,8 @@ def test_what_the_application_has_left_at_the_default_of_its_mode_is_still_so_wh
             {"orders.restartStrategy.fixedDelay.dely": "4"},
             "spark.elastic.query.orders.restartStrategy.fixedDelay.dely is not a setting, those of a query "
             "are lowerBound, upperBound, target, priority, weight, slotSharingGroup, savepoint, "
-            "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, schedule.…, "
-            "autoscale.… and restartStrategy.…: "
+            "schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, adaptiveScheduler.…, "
+            "schedule.…, autoscale.… and restartStrategy.…: "
             "set spark.elastic.query.orders.restartStrategy.fixedDelay.delay",
         ),
         (

@@ -132,7 +132,11 @@ class Run:
 
     @contextlib.contextmanager
     def between_batches(self) -> Iterator[None]:
-        """Keep Spark from listing the inputs, so that it sees files added meanwhile at the same time."""
+        """Keep Spark from listing the inputs, so that it sees files added meanwhile at the same time.
+
+        A trigger looks at one input after the other: chance would decide what a micro-batch reads, and
+        batches could not be compared.
+        """
         if self.query is None or self.ends:
             yield
             return

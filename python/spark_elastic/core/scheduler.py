@@ -11,6 +11,14 @@ Laws
 7. State is plain data.
 
 Executors change slots and shares (`cluster/`); a query's events go to its machine and state (`query/`).
+
+Cost of an event
+----------------
+Reports of an executor's usage end here, and those of a stage in the measurements of its query. A micro-batch
+concerns its own query alone, unless it makes room for another query's move. A change of slots goes to the
+queries with a new share, except those that had and still have all they can use (`Executing.lets_pass`). Slots
+are divided again only if they changed or a touched query has another `Footing`. Executors are counted only
+after that, after a decision of policies, or if `Supply.has_to_look`. ``make bench-core`` measures this.
 """
 
 from __future__ import annotations

@@ -27,8 +27,10 @@ from spark_elastic.runtime.port import (
 )
 from spark_elastic.version import __version__
 
-# On each connection to the driver, both ends prove that they know the token, which itself is never sent.
-# The driver proves itself first: a process that has taken its port learns nothing that depends on the token.
+# Every user of the machine can connect to loopback. So on each connection to the driver, both ends prove that
+# they know the token, which is new for each policy process and never sent. The driver proves itself first: a
+# process that has taken its port learns nothing that depends on the token. With the nonces and the address,
+# a proof cannot be replayed, or relayed from another address.
 # Each connection starts with four messages. The HMACs are HMAC-SHA256, keyed with the token, over the role
 # ("driver", "policy"), the driver's address and both nonces:
 #   policy process: a nonce

@@ -1,9 +1,9 @@
 """Fetch requests from the driver and return the answers, with one thread for each queue.
 
-None of these threads is the loop's. A write over HTTP waits for the loop, so reads have a thread that no
-write can hold up. The planning of a batch stage waits for its answer, so these questions have a thread as
-well. The HTTP application is created when it is first needed, because importing its framework takes longer
-than the start of the policy process.
+None of these threads is the loop's, or counts as its heartbeat: a loop that hangs is still detected. A write
+over HTTP waits for the loop, so reads have a thread that no write can hold up. The planning of a batch stage
+waits for its answer, so these questions have a thread as well. The HTTP application is created when it is
+first needed, because importing its framework takes longer than the start of the policy process.
 """
 
 from __future__ import annotations

@@ -29,8 +29,9 @@ from spark_elastic.runtime.board import DecidedStage, Sizes, Timeline
 from spark_elastic.runtime.view import View
 from spark_elastic.version import __version__
 
-# Vertex ids for clients of Flink, which identify a vertex by 32 hexadecimal digits. An id follows from the
-# query's id and the vertex's name, so it does not change as long as the query's id stays.
+# Vertex ids for Flink's REST client, which reads only 32 hexadecimal digits as keys. An id follows from the
+# query's id and the vertex's name: nothing has to be stored here, and a client may store it as long as the
+# query's id stays.
 
 
 _BYTES = 16

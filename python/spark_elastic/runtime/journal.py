@@ -5,6 +5,9 @@ previous one. A new part then starts with the state of the scheduler, so each pa
 The state is also written from time to time, so that a restarted policy process has little to read before it
 continues (`resume.py`). That process writes a run of its own, which starts with this state. A journal that
 cannot be written any more is renamed to ``NAME.ended``, so that no process continues from its last state.
+
+A journal is written by default, because its questions (why was that? where was the policy when it died?) are
+asked when it is too late to switch it on.
 """
 
 from __future__ import annotations

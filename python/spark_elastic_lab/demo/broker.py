@@ -1,4 +1,8 @@
-"""A real Kafka broker in one local process, and a producer for it."""
+"""A real Kafka broker in one local process, and a producer for it.
+
+They are Kafka's own jars, in KRaft mode and with Kafka's command line, so that tests and demo need neither a
+container nor a Kafka client for Python.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """A simulated driver: it carries out the scheduler's orders as the shim does, and reports what happens.
 
 An event reaches the scheduler once its cause is complete, and the resulting orders are carried out before
-anything else happens. ``ARCHITECTURE.md`` lists the shim's answers to orders and their timing.
+anything else happens, with the outcomes that they have in the shim (`QueryRun.order`, `Boundary.carryOut`,
+`ElasticDriver.act`). Nothing of the core is replaced. All randomness comes from generators seeded by scenario
+and name, so the same scenario gives the same run.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -50,8 +51,20 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
         for result in results:
             change = f": {result.change}" if result.change else ""
             click.echo(shown(f"{result.status:4}  {result.check:12}  {result.found}{change}"))
+        click.echo(_conclusion(results, asked=live or where.url is not None or where.app is not None))
     if any(result.status == "fail" for result in results):
         sys.exit(1)
+
+
+def _conclusion(results: Sequence[checks.Check], *, asked: bool) -> str:
+    """Say whether all is ready, and what to type next; a driver was `asked`, or this machine examined."""
+    failed = [result.check for result in results if result.status == "fail"]
+    if failed:
+        return f"not ready: repair {', '.join(dict.fromkeys(failed))}, then type spark-elastic doctor again"
+    if asked:
+        return "ready: type spark-elastic status"
+    is_on = any((result.check, result.status) == ("plugin", "ok") for result in results)
+    return f"ready: type spark-submit {'' if is_on else '$(spark-elastic conf) '}app.py"
 
 
 def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:

@@ -22,9 +22,10 @@ from spark_elastic_tools.live import bounds, shown
 def stepped(bounds: Json, now: int, step: int, most: int) -> Json | None:
     """Return the bounds of a vertex after a step (1 or -1) from its current or pending count `now`.
 
-    The step is an order and is carried out even if it does not pay. The bound behind the step moves to the
-    new count; the other bound moves only if it is in the way. Return None if the new count would be below 1
-    or above `most`.
+    The step is an order and is carried out even if it does not pay. An upper bound alone, which Flink's UI
+    sends, would change nothing here unless the rescale pays; Flink uses everything up to it. The bound behind
+    the step moves to the new count; the other bound moves only if it is in the way. Return None if the new
+    count would be below 1 or above `most`.
     """
     lower, upper = bounds["lowerBound"], bounds["upperBound"]
     # The new bounds may still be waiting for a cooldown to end.

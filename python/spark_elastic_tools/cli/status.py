@@ -26,7 +26,7 @@ from spark_elastic_tools.live import Documents, draw_snapshot
 @json_option
 @asks_driver
 def status(where: Where, query: str | None, journal: Path | None, as_json: bool) -> None:
-    """Show mode, slots, executors and queries, or one QUERY (a name, an id or the start of an id).
+    """Show mode, slots, executors and queries, or one QUERY (its name, its id, or the start of either).
 
     For queries with a policy: the slots it wants, their load, and when a backlog will be gone.
 

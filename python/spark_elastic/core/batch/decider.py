@@ -73,7 +73,12 @@ class PlanMemory:
 
 @define(kw_only=True)
 class BatchDecider:
-    """Answers questions. An answer depends only on the question, the settings and earlier questions."""
+    """Answers questions. An answer depends only on the question, the settings and earlier questions.
+
+    What questions teach is state: a replay learns it again in the order of the answers. A process that is
+    started again has learned nothing, but the driver knows what plans were given (`Kept` in
+    `StageAdvice.scala`) and sends it as `kept`.
+    """
 
     settings: BatchSettings = field(factory=BatchSettings)
     _memory: PlanMemory = field(factory=PlanMemory)

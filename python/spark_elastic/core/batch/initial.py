@@ -19,7 +19,11 @@ SPARKS_OWN = 200
 """The default of spark.sql.shuffle.partitions (Spark's SQLConf)."""
 
 FEW_FILES = 48
-"""Up to this many partitions, a map task that writes one file for each is as fast as one that sorts."""
+"""Up to this many partitions, a map task that writes one file for each is as fast as one that sorts.
+
+Relative to 201 partitions, nine queries of TPC-H took 0.99 times as long with 48, 1.09 with 96, 1.15 with
+200.
+"""
 
 SORTED = 201
 """The fewest partitions that Spark sorts: one more than spark.shuffle.sort.bypassMergeThreshold."""

@@ -34,7 +34,11 @@ def median(sizes: Sequence[int]) -> int:
 
 
 def skewed(sizes: Sequence[int]) -> frozenset[int]:
-    """Return the indices of skewed partitions, by their bytes. Raises ValueError if `sizes` is empty."""
+    """Return the indices of skewed partitions, by their bytes. Raises ValueError if `sizes` is empty.
+
+    They are only recorded: Spark splits the skewed sides of a join before stages are read
+    (`OptimizeSkewedJoin`), from the same number of bytes on, and splitting later would have to undo its work.
+    """
     if max(sizes) <= _THRESHOLD:
         return frozenset()
     above = max(median(sizes) * _FACTOR, _THRESHOLD)

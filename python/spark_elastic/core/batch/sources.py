@@ -23,7 +23,10 @@ def source_bound(settings: BatchSettings, slots: int) -> int:
 
 
 def split_size(question: SplitSize, settings: BatchSettings) -> SplitSizeAnswer:
-    """Answer how many tasks share the files of a scan."""
+    """Answer how many tasks share the files of a scan.
+
+    Columns that a scan leaves out count as read: only the reader of a file knows their size.
+    """
 
     def answer(why: StageRecord) -> SplitSizeAnswer:
         return SplitSizeAnswer(scan=question.scan, tasks=why.after, record=why)

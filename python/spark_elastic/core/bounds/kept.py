@@ -2,7 +2,8 @@
 
 They outlive the driver, as the resource requirements of a Flink job do in its high-availability store. They
 are kept with what the policy file said about the query at the time of the request. If it says something else
-when they are read, the file was changed later, and the later statement takes precedence.
+when they are read, the file was changed later, and the later statement takes precedence. Neither the request
+nor the file has a time that could be trusted instead.
 """
 
 from __future__ import annotations

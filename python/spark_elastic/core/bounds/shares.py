@@ -3,7 +3,8 @@
 Lower bounds are added across slot-sharing groups; within a group the largest counts. Queries that have begun
 come first, those of a higher priority before others. None is stopped for another's lower bound, so running
 queries keep their slots while others wait. Among waiting queries the higher priority comes first, then the
-earlier submission. A query that does not fit does not keep others from starting.
+earlier submission. A query that does not fit does not keep others from starting, so a wide query may wait for
+long where narrow ones come and go. Batch stages are decided with all slots, not with a share.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from spark_elastic.core.bounds.requirements import Requirements, SlotGroup, add_
 def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] | None:
     """Divide `slots`, and return those of each group; None if the lower bounds do not fit.
 
-    Slots above the lower bounds go to groups with a target until all have theirs, and then to all groups. No
-    group gets more than its upper bound.
+    Slots above the lower bounds go to groups with a target until all have theirs, since declared wishes
+    outrank undeclared ones, and then to all groups. No group gets more than its upper bound.
     """
     given = {name: group.lower for name, group in groups.items()}
     left = slots - sum(given.values())
@@ -43,7 +44,9 @@ def _raise(given: dict[str, int], tops: Mapping[str, int], weights: Mapping[str,
 
     Slots that a narrow group cannot use flow to the wider ones. Slots that are left by rounding down go one
     each to the groups with the largest remainders. Of equal ones the largest weight comes first, then the
-    wider group, then the later one. With equal weights, this is Flink's rule.
+    wider group, then the later one. With equal weights, this is Flink's rule, and Flink's vectors run through
+    this code. With unequal ones, one slot more can take one from a query, as the largest-remainder method
+    does.
     """
     widths = {name: top - given[name] for name, top in tops.items()}
     # With this scale, two widths by weight that are not equal are at least 1 apart.

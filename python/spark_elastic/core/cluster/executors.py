@@ -123,7 +123,10 @@ class BatchDemand:
     written_ms: float = 0.0
 
     def keep_ms(self, pool: SlotPool, executor: str) -> int:
-        """Return how long rewriting the shuffle data of an executor would keep all its slots busy."""
+        """Return how long rewriting the shuffle data of an executor would keep all its slots busy.
+
+        The executor stays for as long, since it is unknown whether the data will be read.
+        """
         return round(pool.shuffle_bytes(executor) * self.written_ms / max(1, pool.usable.get(executor, 1)))
 
 
@@ -290,7 +293,10 @@ class ExecutorDemand:
         most: int,
         batch: BatchDemand,
     ) -> int:
-        """Add the demand of batch stages to the need of the queries; without a query it is all."""
+        """Add the demand of batch stages to the need of the queries; without a query it is all.
+
+        It is added here alone, because only here groups that share slots and queries without a policy count.
+        """
         if wanted is None:  # a query without a known need uses the available executors
             wanted = len(here) if queries else 0
         each = max(here.values(), default=self.usual_slots)

@@ -28,6 +28,10 @@ class Preset:
     ``spark.default.parallelism`` is an upper bound where the application has set no number for shuffles, as
     ``parallelism.default`` is in Flink. Spark's own shuffles ignore it, and platforms set it for RDDs.
     `max_parallelism` None: it depends on the slots.
+
+    The `volume` of `elastic` exceeds Flink's because the fixed cost of a task weighs more on Spark. Of the
+    rules in Flink's vectors, which leave out broadcasts, pointwise inputs and split partitions, it changes
+    only `even_split`; `tests/unit/core/batch/test_presets.py` lists where that shows.
     """
 
     volume: int

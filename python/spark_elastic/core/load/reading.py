@@ -2,8 +2,9 @@
 
 Such a query has the parallelism of its sources: giving its shuffles another number of partitions changes
 nothing. So its sources follow the slots, as far as they can be divided, and those that cannot are reported
-once. Whether there is a shuffle is determined from the stages that have run, and not from the plan: what
-`foreachBatch` does with a micro-batch is in no plan.
+once. They follow by order, because Spark leaves slots empty: it sizes splits by the cores that it had when
+the micro-batch was planned, and counts 4 MiB for each file. Whether there is a shuffle is determined from the
+stages that have run, and not from the plan: what `foreachBatch` does with a micro-batch is in no plan.
 """
 
 from __future__ import annotations

@@ -111,8 +111,9 @@ class Custom:
     def decide(self, name: str, view: ClusterView) -> Wish:
         """Return the last wish; a query that the policy has not been asked about keeps its slots.
 
-        A time to be asked again that has passed is left out. While the policy fails, it wants nothing for a
-        query that it has not been asked about.
+        By its declared bounds alone, executors would be requested for such a query that may be unwanted a
+        second later. A time to be asked again that has passed is left out. While the policy fails, it wants
+        nothing for a query that it has not been asked about.
         """
         queries = {
             id: evolve(wish, until=_later(wish.until, view.at))

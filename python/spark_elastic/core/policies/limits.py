@@ -1,7 +1,8 @@
 """The limits behind every policy: the declared bounds, and the limits that earlier policies state.
 
-The number of executors is limited in `cluster/executors.py`. A wish beyond a limit is granted up to that
-limit, with the reason; no wish is refused as a whole.
+Policies limit slots, not partitions: no state is moved into their limits and no lower bound is set aside for
+them, so a start never waits for a limit. The number of executors is limited in `cluster/executors.py`. A wish
+beyond a limit is granted up to that limit, with the reason; no wish is refused as a whole.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ class Plan:
     """The outcome of the last wish for one query, which had `before` slots then.
 
     With `advise_only` it is not applied. `samples` are the micro-batches that are known, the newest last. A
-    micro-batch reads `most_rows` at most, None if only a limit of the user's own applies.
+    micro-batch reads `most_rows` at most, None if only a limit of the user's own applies. `message` and
+    `points` are put together only when a client reads them (`http/present.py`), not in a decision.
     """
 
     granted: Granted

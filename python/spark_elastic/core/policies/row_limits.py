@@ -1,4 +1,8 @@
-"""Orders limits on the rows of micro-batches, and lifts limits that no policy wants any more."""
+"""Orders limits on the rows of micro-batches, and lifts limits that no policy wants any more.
+
+Without a policy there is no limit: the shim lifts all of them when another policy process begins
+(`QueryControl.limitNothing`), and applies none while the policy is off (`QueryRun.limitsOfSources`).
+"""
 
 from __future__ import annotations
 

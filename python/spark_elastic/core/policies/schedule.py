@@ -1,7 +1,8 @@
 """The policy `schedule`: states the limits of time windows, and prevents changes in excluded periods.
 
 It wants no number of slots: the policies after it in a chain do, within these limits. On its own, it leaves a
-query with what its declared bounds and the windows allow.
+query with what its declared bounds and the windows allow. The rules of time zones are the machine's, so a
+journal replays alike only where the time zone database says the same about its days.
 """
 
 from __future__ import annotations

@@ -105,7 +105,10 @@ class QueryMachine:
         )
 
     def keep_timer(self, turn: Turn) -> None:
-        """Set or cancel the timer to match the state's wait, once all queries have processed the event."""
+        """Set or cancel the timer to match the state's wait, once all queries have processed the event.
+
+        A wait belongs to the state that set it, and ends with that state.
+        """
         record = self.record
         due, timer = record.state.due, record.timer
         if timer is not None and timer.at != due:
@@ -255,7 +258,8 @@ def recovered(event: inner.Recovered, step: Step) -> None:
     """Follow what a snapshot shows: another run, events that were missed, or nothing new.
 
     A missed event is passed to the state as the event that it was. If none was missed, the state repeats the
-    orders that may not have arrived.
+    orders that may not have arrived. That is safe: a rescale to the count in force costs nothing. Ids
+    continue, so the late outcome of an old order reaches the query that it belongs to, or none.
     """
     record, info = step.record, event.info
     if info is None or info.run != record.run:

@@ -1,4 +1,8 @@
-"""Keeps the sources of a query within their bounds: orders it, and reports what is impossible."""
+"""Keeps the sources of a query within their bounds: orders it, and reports what is impossible.
+
+The bounds are an order of their own (`BoundSources`): they cost nothing, so they wait for nothing, and the
+shim keeps them with the query.
+"""
 
 from __future__ import annotations
 

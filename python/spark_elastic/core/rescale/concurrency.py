@@ -62,6 +62,9 @@ class MoveQueue:
     """The queries that move their state, and the candidates. Derived from their states, and cached.
 
     `stale` says that a query may begin, or must be notified that it waits: the latter are `unanswered`.
+
+    Because it is derived, a policy process that resumes counts correctly. One that starts over does not know
+    the moves under way; the cooldown of each query covers that.
     """
 
     limit: int

@@ -1,4 +1,8 @@
-"""The target partition count of a query, and how to reach it: in place, or with re-partitioned state."""
+"""The target partition count of a query, and how to reach it: in place, or with re-partitioned state.
+
+The gain model sees only the shuffle's count. A source in a slot-sharing group of its own has slots set aside,
+but is still read in the number of tasks that its bounds say.
+"""
 
 from __future__ import annotations
 

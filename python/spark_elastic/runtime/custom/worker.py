@@ -1,4 +1,8 @@
-"""The worker of one custom policy: a thread that talks to the policy's process, and kills it if it hangs."""
+"""The worker of one custom policy: a thread that talks to the policy's process, and kills it if it hangs.
+
+A thread alone would not do: it cannot be ended, and one that holds Python's lock (a regular expression, a
+loop in C) stops the policy loop with it. A process costs 25 MB and half a second.
+"""
 
 from __future__ import annotations
 

@@ -150,7 +150,9 @@ def test_doctor_is_content_with_what_conf_prints(tmp_path: Path, installation: P
     _, states, said = doctor("--properties-file", file)
     assert {state for found in states.values() for state in found} == {"ok"}, said
     plain = run("doctor", "--properties-file", file)
-    assert [line.split()[0] for line in plain.output.splitlines() if " java " not in line] == ["ok"] * 9
+    *checked, last = plain.output.splitlines()
+    assert [line.split()[0] for line in checked if " java " not in line] == ["ok"] * 9
+    assert last == "ready: type spark-submit app.py"
 
 
 def test_doctor_fails_on_each_bad_setting_and_says_what_to_type(tmp_path: Path, installation: Path) -> None:
@@ -158,6 +160,8 @@ def test_doctor_fails_on_each_bad_setting_and_says_what_to_type(tmp_path: Path, 
     code, states, said = doctor("--properties-file", properties(tmp_path, **conf))
     assert code == 1
     assert states["settings"] == ["fail", "fail"]
+    last = run("doctor", "--properties-file", tmp_path / "some.conf").output.splitlines()[-1]
+    assert last == "not ready: repair settings, then type spark-elastic doctor again"
     assert "set spark.elastic.adviseOnly=false" in said
 
 

@@ -27,8 +27,8 @@ def test_status_shows_slots_queries_and_their_bounds(driver: Served) -> None:
         assert part in counts
 
 
-@pytest.mark.parametrize("typed", ["counts", ID, ID.replace("-", "").upper(), "6f1c"])
-def test_a_query_is_found_by_name_id_or_the_beginning_of_an_id(driver: Served, typed: str) -> None:
+@pytest.mark.parametrize("typed", ["counts", "Cou", ID, ID.replace("-", "").upper(), "6f1c"])
+def test_a_query_is_found_by_name_id_or_how_either_begins(driver: Served, typed: str) -> None:
     shown = driver.run("status", typed, "--json")
     assert shown.exit_code == 0
     document = json.loads(shown.stdout)
@@ -215,10 +215,10 @@ def test_explain_tells_of_batch_stages(driver: Served) -> None:
 
 
 def test_an_unknown_query_ends_with_5_and_names_the_nearest(driver: Served) -> None:
-    result = driver.run("status", "count")
+    result = driver.run("status", "conuts")
     assert (result.exit_code, result.stderr) == (
         5,
-        "spark-elastic status: no query is called 'count': did you mean 'counts'? there are counts, spread\n",
+        "spark-elastic status: no query is called 'conuts': did you mean 'counts'? there are counts, spread\n",
     )
 
 

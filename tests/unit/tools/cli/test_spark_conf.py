@@ -69,7 +69,7 @@ def test_a_policy_python_that_is_set_stays() -> None:
     [
         ({"spark.elastic.nonsense": "1"}, None, "spark.elastic.nonsense is not a setting"),
         ({}, "turbo", "'turbo', allowed is one of reactive, adaptive, off"),
-        ({JARS: "/old/spark-elastic_4.2_2.13-0.0.9.jar"}, None, "0.0.9.jar, this installation needs"),
+        ({JARS: "/old/spark-elastic_4.2_2.13-0.0.9.jar"}, None, "0.0.9.jar, but this installation needs"),
     ],
 )
 def test_what_does_not_go_together_is_refused(existing: dict[str, str], mode: str | None, says: str) -> None:

@@ -288,7 +288,8 @@ def inflow(samples: Sequence[Sample], interval_ms: int, *, throttled: bool = Fal
     """Estimate the arrival rate from the last micro-batches, None while it is unknown.
 
     `interval_ms` is that of the trigger, 0 without one. Two batches with a time between them are needed. The
-    batches of a query that is `throttled` by a policy are as large as that allows.
+    batches of a query that is `throttled` by a policy are as large as that allows: their sizes show the
+    limit, not the input.
     """
     recent = _recent(samples)
     before: tuple[Sample | None, ...] = (None, *samples)[-len(recent) - 1 : -1]

@@ -203,8 +203,10 @@ def within_what_is_there(weighed: dict[str, Weighed], slots: int) -> dict[str, W
 def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Mapping[str, QueryWish]:
     """Revert each step down that, together with all others, frees no executor of `slots_of_one` slots.
 
-    So two queries that go up and down by a slot or two do not make an executor come and go. Slots of the last
-    executor that are granted to no query are already in use, so a query that goes up wants additional ones.
+    Executors are what costs, and queries share slots whatever they were granted. So queries are weighed one
+    by one, and this looks at all of them together: two queries that go up and down by a slot or two do not
+    make an executor come and go. Slots of the last executor that are granted to no query are already in use,
+    so a query that goes up wants additional ones.
     """
     wishes = {query: one.wish for query, one in weighed.items()}
     up = [query for query, one in weighed.items() if one.wish.slots > one.current]

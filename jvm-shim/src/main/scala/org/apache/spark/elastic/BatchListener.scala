@@ -13,7 +13,8 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
  * Tracks the stages of batch jobs from Spark's listener bus, leaving out those of streaming queries. It only counts,
- * and reports the current stages once a second, so stages that come and go in between cost nothing else.
+ * and reports all current stages once a second: a later report replaces an earlier one, and stages that come and go
+ * in between cost nothing else.
  */
 private[spark] final class BatchListener extends SparkListener {
   import BatchListener._

@@ -14,7 +14,10 @@ import org.apache.spark.util.kvstore.KVStore
 
 import Servlets._
 
-/** The last contents of the page: the API's answers by path. It is an event, so that the event log has it. */
+/**
+ * The last contents of the page: the API's own answers by path, so that nothing in Scala makes them a second time. It
+ * is an event, so that the event log has it; a History Server without the jar skips it.
+ */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
 
 private[spark] object ElasticArchive {

@@ -12,7 +12,8 @@ import Servlets._
 
 /**
  * The policy's page in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
- * the REST API. So the page works without a policy process, and says so when there is none.
+ * the REST API. So the page shows nothing that a program could not read, works without a policy process, and says so
+ * when there is none.
  */
 private[spark] final class ElasticTab(ui: SparkUI) extends SparkUITab(ui, "elastic") {
   attachPage(new ElasticPage(this))

@@ -1,6 +1,6 @@
 /**
- * One more or less than now, as bounds: the rule of + and −. The command line has the same one (`client/step.py`); a
- * golden file holds both to it.
+ * One more or less than now, as bounds: the rule of + and −. The command line has the same one (`stepped` in
+ * `spark_elastic_tools/cli/rescale.py`); a golden file holds both to it.
  */
 
 /**

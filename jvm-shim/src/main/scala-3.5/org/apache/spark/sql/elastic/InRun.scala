@@ -56,7 +56,10 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     execution.sinkCommitProgress = written // shown while a query is idle
   }
 
-  /** Read the checkpoint before the first trigger, as later versions do. Spark would read it in that trigger. */
+  /**
+   * Read the checkpoint before the first trigger: read in it, as by Spark, it would overwrite the count ordered
+   * before.
+   */
   def read(): Unit = {
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),

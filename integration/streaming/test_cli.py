@@ -147,7 +147,7 @@ def test_a_journal_explains_as_its_driver_does(application: Application) -> None
 
 
 def test_an_unknown_query_ends_with_5(application: Application) -> None:
-    assert "did you mean 'counts'?" in application.run("explain", "count", expect=5)
+    assert "did you mean 'counts'?" in application.run("explain", "conuts", expect=5)
 
 
 def test_stop_with_savepoint_prints_where_it_is(application: Application, tmp_path: Path) -> None:

@@ -218,7 +218,8 @@ def test_an_unknown_query_ends_with_5_and_names_the_nearest(driver: Served) -> N
     result = driver.run("status", "conuts")
     assert (result.exit_code, result.stderr) == (
         5,
-        "spark-elastic status: no query is called 'conuts': did you mean 'counts'? there are counts, spread\n",
+        "spark-elastic status: no query is called 'conuts': did you mean 'counts'? "
+        "there are counts, spread\n",
     )
 
 

@@ -19,8 +19,7 @@ import org.apache.spark.internal.Logging
  * A loopback port chosen by the system. A connection is handed on once both ends have proved that they know the
  * token, by the protocol in `gateway/client.py`; the token itself is never sent. Messages until then have a fixed
  * length, so no client makes the driver read or keep more. One thread serves all clients, so silence is cheap.
- * (Py4J's own server takes a thread for each connection, reads lines of any length from any client, and stops
- * permanently when one `accept` fails, as it does without a free file descriptor.)
+ * (Py4J's server takes a thread for each, reads lines of any length, and stops permanently when one `accept` fails.)
  */
 private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Logging {
   import AuthenticatedPort._

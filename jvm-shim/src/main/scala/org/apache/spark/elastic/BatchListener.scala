@@ -13,8 +13,7 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
  * Tracks the stages of batch jobs from Spark's listener bus, leaving out those of streaming queries. It only counts,
- * and reports all current stages once a second: a later report replaces an earlier one, and stages that come and go
- * in between cost nothing else.
+ * and reports all stages once a second: a later report replaces an earlier one, and stages in between cost nothing.
  */
 private[spark] final class BatchListener extends SparkListener {
   import BatchListener._

@@ -14,10 +14,7 @@ import org.apache.spark.util.kvstore.KVStore
 
 import Servlets._
 
-/**
- * The last contents of the page: the API's own answers by path, so that nothing in Scala makes them a second time. It
- * is an event, so that the event log has it; a History Server without the jar skips it.
- */
+/** The API's own last answers, by path. An event, so that the event log has it; without the jar it is skipped. */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
 
 private[spark] object ElasticArchive {

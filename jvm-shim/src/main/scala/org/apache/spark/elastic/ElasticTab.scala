@@ -12,8 +12,7 @@ import Servlets._
 
 /**
  * The policy's page in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
- * the REST API. So the page shows nothing that a program could not read, works without a policy process, and says so
- * when there is none.
+ * the REST API. So it shows only what a program can read too, works without a policy process, and says so.
  */
 private[spark] final class ElasticTab(ui: SparkUI) extends SparkUITab(ui, "elastic") {
   attachPage(new ElasticPage(this))

@@ -20,8 +20,7 @@ import org.apache.spark.internal.Logging
  *
  * Calls are read from the plugin's class files, and overrides from a record that the build derives from these, so
  * nothing is listed by hand. Classes are read here, not loaded. The Spark that the jar was compiled with is exempt.
- * Not detected: a member with another meaning or that has become static, and differences between two builds of one
- * revision. A helper that two parts share switches off both.
+ * Not detected: a member that has another meaning or has become static, and two different builds of one revision.
  */
 private[spark] object Linkage extends Logging {
   private val Record = "spark-elastic-linkage.txt"

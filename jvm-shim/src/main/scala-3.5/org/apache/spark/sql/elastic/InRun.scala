@@ -56,10 +56,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     execution.sinkCommitProgress = written // shown while a query is idle
   }
 
-  /**
-   * Read the checkpoint before the first trigger: read in it, as by Spark, it would overwrite the count ordered
-   * before.
-   */
+  /** Read the checkpoint before the first trigger: Spark reads it in that, and would overwrite an ordered count. */
   def read(): Unit = {
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),

@@ -85,6 +85,6 @@ def test_it_shows_the_same_from_the_event_log(browser: Browser, jvm: Driver, tmp
             expect(page.locator("main")).to_contain_text(query)
             expect(page.locator(".elastic-timeline path.partitions").last).to_be_attached()
             expect(page.get_by_role("table", name="Rescales")).to_contain_text("initial schedule")
-            expect(page.get_by_role("table", name="Decisions")).to_contain_text("Starts with")
+            expect(page.get_by_role("table", name="Decisions")).to_contain_text("Start with")
             expect(page.get_by_role("button", name="One partition more")).to_have_count(0)
         assert history.get("/elastic/api/v1/queries/nobody").status == 404

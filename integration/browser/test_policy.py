@@ -25,7 +25,7 @@ def test_it_shows_wish_objective_forecast_and_the_line_with_its_points(browser: 
     ):
         page = found.page
         part = page.locator("details").filter(has_text="Autoscaling")
-        expect(part).to_contain_text("is not known before its micro-batches have told a rate")
+        expect(part).to_contain_text("until micro-batches have shown a rate")
         expect(page.locator(".elastic-line")).to_have_count(0)
         for number in range(BATCHES):
             step = number % 3

@@ -67,7 +67,7 @@ def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, 
     run = query.runId
     broker.stop()
     back = monotonic() + AWAY_S
-    eventually(lambda: "starts again from its checkpoint" in query.status["message"], "it has failed")
+    eventually(lambda: "restarting from the checkpoint" in query.status["message"], "it has failed")
     eventually(lambda: monotonic() > back, "so long the broker is away", 2 * AWAY_S)
     assert query.isActive
     broker.start()

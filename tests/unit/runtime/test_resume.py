@@ -178,7 +178,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, caplog: pytest.LogC
         file.write('{"event":{"type":"Query')
     with caplog.at_level(logging.INFO, "spark_elastic"):
         application.process(application.goes_on(START + 12_000), until=START + 70_000)
-    assert [line for line in caplog.messages if "events read again" in line]
+    assert [line for line in caplog.messages if "events replayed" in line]
     result = replay(read_journal(application.path), Scheduler)
     assert (result.difference, result.runs) == (None, 2)
 
@@ -286,7 +286,7 @@ def test_without_beginning_and_state_nothing_can_be_resumed(
 ) -> None:
     application = in_cooldown(tmp_path)
     application.path.write_text(application.path.read_text().replace('"part":0', '"part":1'))
-    assert "neither a beginning nor a state" in refused(caplog, application)
+    assert "neither its start nor a saved state" in refused(caplog, application)
 
 
 def test_a_run_begins_with_its_state_however_large_that_is(tmp_path: Path) -> None:

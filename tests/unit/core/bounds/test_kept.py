@@ -76,8 +76,8 @@ def test_what_is_written_is_read(bounds: dict[str, Bounds], file: dict[str, Want
         (FORM + "asked shuffle 3 2\n", "'asked shuffle 3 2': lower bound 3 is above upper bound 2"),
         (FORM + "asked shuffle 0 2\n", "must be >= 1"),
         (FORM + "file shuffle x 2\n", "invalid literal for int"),
-        (FORM + "asked shuffle 3\n", "'asked shuffle 3': it is no line of it"),
-        (FORM + "said shuffle 3 4\n", "is no line of it"),
+        (FORM + "asked shuffle 3\n", "'asked shuffle 3': not a line of this form"),
+        (FORM + "said shuffle 3 4\n", "not a line of this form"),
     ],
 )
 def test_what_cannot_be_read_says_why(text: str, why: str) -> None:

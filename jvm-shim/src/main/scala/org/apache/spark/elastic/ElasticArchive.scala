@@ -14,7 +14,7 @@ import org.apache.spark.util.kvstore.KVStore
 
 import Servlets._
 
-/** The API's own last answers, by path. An event, so that the event log has it; without the jar it is skipped. */
+/** The API's own last answers, by path. An event, for the event log; a History Server without the jar skips it. */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
 
 private[spark] object ElasticArchive {

@@ -56,7 +56,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     execution.sinkCommitProgress = written // shown while a query is idle
   }
 
-  /** Read the checkpoint before the first trigger: Spark reads it in that, and would overwrite an ordered count. */
+  /** Read the checkpoint before the first trigger, as later versions do: in it, that would undo an ordered count. */
   def read(): Unit = {
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),

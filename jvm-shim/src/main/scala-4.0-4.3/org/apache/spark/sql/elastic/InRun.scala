@@ -5,8 +5,7 @@ import Moved._
 /**
  * Does within a run what a new run would do: it reads the checkpoint again, on the stream thread and between two
  * micro-batches. The run, its handle, its sources and its sink stay as they are. The first batch writes
- * `stateSchemaMetadatas` again, as at a start, and resets `metricWarningLogged`: one of Spark's warnings may come
- * once more.
+ * `stateSchemaMetadatas` again, and may repeat one of Spark's warnings (`metricWarningLogged`).
  */
 private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryRun) {
   private val state = new StateMover(execution)

@@ -29,7 +29,7 @@ private[elastic] object DryRun {
     val checkpoint = StateRoot(session, root)
     val conf = session.sessionState.newHadoopConf()
     val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
-    // The leading dot keeps it out of savepoints.
+    // The leading dot keeps it out of savepoints. A driver killed meanwhile leaves it (a few kB); Spark ignores it.
     val folder = new Path(checkpoint, s".warm-up-${UUID.randomUUID}")
     val fs = folder.getFileSystem(conf)
 

@@ -15,9 +15,9 @@ import org.apache.spark.sql.types.{BooleanType, StructType}
 /**
  * Moves the rows of a state to their new partitions: by Spark's shuffle, or without one if the count is halved. A
  * key's partition is its hash modulo the count, so a new partition p consists of the old ones p and p plus the new
- * count. A task reads both: one stage instead of two. (With more to merge, too few tasks would read. In the other
- * direction, several tasks would have to read one old partition. Measurements show little gain, and Spark's key
- * encoders are shared by all readers of a partition in one JVM, which they are not made for.)
+ * count. A task reads both: one stage instead of two, 2.4 s instead of 3.7 s for 326 MB. (With more to merge, too few
+ * tasks would read. In the other direction, several tasks would have to read one old partition. That gained 15 %, and
+ * gave wrong rows where an executor has two cores: all readers of a partition in one JVM share Spark's key encoders.)
  *
  * Each row is checked to be where its key belongs. The move would lose a row that is not, so it fails instead.
  * Executors get nothing but Spark's own classes.

@@ -13,7 +13,11 @@ import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUti
 
 import Moved.{SparkSession, StreamExecution}
 
-/** Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. */
+/**
+ * Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. (Writing
+ * the state beside the running query, and only changes at the boundary, would take changelogs, a reader for those of
+ * all column families, and stores at an unknown version. Opening the new stores would remain: 4 s for 1.2 GB.)
+ */
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot

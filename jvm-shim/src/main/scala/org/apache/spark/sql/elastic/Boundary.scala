@@ -11,11 +11,9 @@ import Moved._
 
 /**
  * The point between two micro-batches on a query's stream thread. There it waits for its first slots, carries out
- * orders, and retries failures. All of it happens on that thread, and no batch is ever interrupted for it. A failure
- * before the first boundary ends the query, as in plain Spark: nothing has run that could be kept.
- *
- * Rejected: to stop the query and start it again from outside. An earlier version needed 1,500 lines to make many
- * runs look like one, and most defects were in them.
+ * orders, and retries failures. All of it happens on that thread, and no batch is ever interrupted for it. (An
+ * earlier version stopped the query and started it again from outside. It took 1,500 lines to make many runs look
+ * like one, and most defects were in them.) A failure before the first boundary ends the query, as in plain Spark.
  *
  * @param first the policy's answer at the start; a hold is waited out here
  * @param refusal why the query cannot start

@@ -15,7 +15,7 @@ private[spark] object CurrentExecution {
   /** Local property of the plugin's own jobs. Those between two micro-batches have the former's as well. */
   final val OwnKey = "spark.elastic.own"
 
-  /** Run `body` with its jobs marked as the plugin's own, and described as `what` in Spark's UI. */
+  /** Run `body` with its jobs marked as the plugin's own; `what` is for Spark's UI, and any job may say the same. */
   private[elastic] def asOurs[T](sc: SparkContext, what: String)(body: => T): T = {
     val before = Seq(OwnKey, SparkContext.SPARK_JOB_DESCRIPTION).map(key => key -> sc.getLocalProperty(key))
     sc.setLocalProperty(OwnKey, "")

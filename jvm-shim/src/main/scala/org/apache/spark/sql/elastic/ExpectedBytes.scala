@@ -5,7 +5,7 @@ import org.apache.spark.sql.execution.adaptive.LogicalQueryStage
 
 /**
  * Estimates the bytes that a plan yields from Spark's statistics, except for joins. Without column statistics Spark
- * multiplies both sides of a join; here it yields at most as much as it reads.
+ * multiplies both sides of a join: safe for broadcasts, exabytes after three. Here it yields at most what it reads.
  */
 private[elastic] object ExpectedBytes {
 

@@ -143,6 +143,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 }
 
 private object QueryStart {
+  // Each new file costs milliseconds. A checkpoint may be written with and without these.
   val Little = Seq(
     s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")

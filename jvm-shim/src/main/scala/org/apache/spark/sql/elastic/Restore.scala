@@ -12,7 +12,8 @@ import Moved._
 
 /**
  * Starts a new checkpoint from a savepoint. Meanwhile a note in the checkpoint says so, and the newest offsets are
- * copied last. So an interrupted copy is recognized: the next start repeats it, or undoes it if none is named.
+ * copied last. So an interrupted copy is recognized: the next start repeats it, or undoes it if none is named. (The
+ * logs alone do not show it: those of asynchronous progress tracking have gaps.)
  */
 private[elastic] object Restore extends Logging {
   private val Note = ".spark-elastic-restore"

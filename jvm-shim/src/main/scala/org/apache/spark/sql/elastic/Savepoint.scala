@@ -56,7 +56,7 @@ private[elastic] object Savepoint extends Logging {
    * by the next savepoint of the same checkpoint: a note beside it names the owner, from before the first file until
    * the last one is written.
    *
-   * @param within the folder that no link may lead out of
+   * @param within the folder that no link may lead out of; `http/resources.py` permits `target` by its text alone
    * @param query the query that the checkpoint belongs to
    */
   def take(session: SparkSession, root: String, target: String, within: String, query: String): Savepoint = {

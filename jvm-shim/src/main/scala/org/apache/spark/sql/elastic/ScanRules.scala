@@ -70,7 +70,8 @@ private[elastic] object ScanRule {
 
 /**
  * A scan that asks when it runs, since only then the files are known that runtime filters have left. It equals no
- * scan of Spark's, so that a rule that inserts it has changed the plan; their canonical forms are the same.
+ * scan of Spark's, so that a rule that inserts it has changed the plan; their canonical forms are the same. Spark's
+ * own RDD gets other partitions, so that reading is not implemented twice and executors meet no class of the plugin.
  *
  * @param opening cost of opening a file, in bytes
  * @param tasks number of tasks that should read; None to keep Spark's splits

@@ -16,7 +16,8 @@ import Moved.SparkSession
 
 /**
  * Keeps the number of tasks that read the sources of a micro-batch within the policy's bounds. Files are
- * redistributed and ranges of Kafka's offsets divided; partitions of other sources are at most joined.
+ * redistributed and ranges of Kafka's offsets divided; partitions of other sources are at most joined. (Kafka's
+ * `minPartitions` would take a new query: it is read when the source is created.)
  */
 private[elastic] final case class SourceBoundsRule(session: SparkSession, control: Option[QueryControl])
     extends ColumnarRule {

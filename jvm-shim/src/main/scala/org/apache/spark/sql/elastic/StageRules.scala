@@ -189,7 +189,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
       free.outputPartitioning match {
         case hash: HashPartitioning if Origins.contains(free.shuffleOrigin) =>
           Some(number => hash.copy(numPartitions = number))
-        // Those of a global sort; ranges that the application asks for are left alone.
+        // A global sort's: 200 ranges of a few rows take 0.1 to 0.2 s. Ranges that the application asks for stay.
         case range: RangePartitioning if free.shuffleOrigin == ENSURE_REQUIREMENTS =>
           Some(number => range.copy(numPartitions = number))
         case _ => None
@@ -258,7 +258,8 @@ private[elastic] object InitialCountRule {
 
 /**
  * Asks, after the map side has run, which ranges of partitions each task of the next stage should read. Runs after
- * Spark's own rule, so that without an answer Spark's decision stays.
+ * Spark's own rule, so that without an answer Spark's decision stays. The answer is Spark's own node alone, because
+ * native engines (Comet, RAPIDS, Gluten) look for its class; so a plan does not show the reason.
  */
 private[elastic] final case class RangesRule(session: SparkSession, advice: StageAdvice, control: Option[QueryControl])
     extends AQEShuffleReadRule {

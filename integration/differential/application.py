@@ -31,7 +31,9 @@ EXECUTOR_SLOTS = 2
 _FAILED = (
     LEFT_ALONE,
     "not moved to",
-    "could not be",
+    "spark-elastic: could not",
+    ": could not copy",
+    ": could not note",
     "starts as plain Spark",
     "no answer from the policy",
 )

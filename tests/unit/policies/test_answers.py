@@ -80,7 +80,7 @@ def test_credentials_do_not_get_into_the_journal() -> None:
         (broken(numbers={"before": 3}), "a number of its wish for orders is called before, which is taken"),
         (broken(numbers={str(n): n for n in range(33)}), "has 33 numbers, allowed are 32"),
         (broken(until="soon"), "expected int, got 'soon'"),
-        (broken(reason=" "), "its wish for orders has no reason: say in a sentence"),
+        (broken(reason=" "), "its wish for orders has no reason: give a reason"),
         (broken(reason=None), "expected str, got None"),
         (broken(reason="autoscale_up"), "do not fill the sentence of 'autoscale_up'"),
         (Wish(executors=40_000), "it wants 40000 executors, allowed are 32768 at most"),

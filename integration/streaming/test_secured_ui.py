@@ -209,7 +209,7 @@ def test_an_address_without_tls_leads_to_the_one_with_it(behind: Application) ->
     started = re.compile(r"Successfully started service 'SparkUI' on port (\d+)")
     (plain,) = started.findall("\n".join(behind.place.jvm.said()))
     assert f"redirects to {behind.url}/elastic/" in said(plain)
-    assert "no HTTP: does the address start with https://?" in said(urlsplit(behind.url).port)
+    assert "not HTTP: does the address start with https://?" in said(urlsplit(behind.url).port)
 
 
 @behind_logins
@@ -233,5 +233,5 @@ def test_acls_hold_for_the_user_who_logs_in(behind: Application) -> None:
     assert run("alice", *down)[0] == 0
     eventually(partial(behind.ran_with, 1), "it runs with one")
     log = "\n".join(behind.place.jvm.said())
-    assert "New bounds, asked for by alice" in log
+    assert "New bounds from alice" in log
     assert PASSWORD not in log

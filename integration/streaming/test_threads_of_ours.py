@@ -73,7 +73,7 @@ def test_a_part_of_a_tick_that_fails_is_said_and_keeps_no_other_from_its_turn(
             ended = len(world.policy.all("BatchStages"))
             replace(jvm.jvm.Failing.scheduler(real))
             lines = eventually(lambda n=times: said.lines(NO_MEMORY)[n - 1 :], "it is said")  # type: ignore[misc]
-            assert "the look for decommissioned executors has failed and is tried again" in lines[0]
+            assert "the look for decommissioned executors failed, retrying" in lines[0]
             world.spark.range(0, 10, 1, 2).repartition(2).count()
             eventually(lambda n=ended: len(world.policy.all("BatchStages")) > n, "stages are told of")  # type: ignore[misc]
             assert len(said.lines(NO_MEMORY)) == times
@@ -141,7 +141,7 @@ def test_a_savepoint_whose_copying_fails_has_an_outcome_and_so_has_the_next(
         query.processAllAvailable()
         for times in (1, 2):
             asking.savepoint(query, str(tmp_path / "savepoints"))
-            asking.said(re.compile("savepoint.*it could not be copied, the driver's log says why"))
+            asking.said(re.compile("Savepoint failed: it could not be copied, the driver's log says why"))
             eventually(
                 lambda n=times: len(said.lines("a savepoint of query totals could not be copied")) == n,  # type: ignore[misc]
                 "it is said",

@@ -113,7 +113,7 @@ def test_what_yarns_proxy_leaves_out(app: Application) -> None:
 
 def test_who_asked_is_whom_yarn_knows(app: Application) -> None:
     # Hadoop's name for somebody who has not logged in.
-    app.process.wait_for_line("New bounds, asked for by dr.who", PATIENCE_S)
+    app.process.wait_for_line("New bounds from dr.who", PATIENCE_S)
 
 
 def test_large_answers_come_whole(app: Application) -> None:

@@ -32,7 +32,7 @@ def test_it_shows_wish_objective_forecast_and_the_line_with_its_points(browser: 
             batch(policy, number, rows=1_000 + 200 * step, took=800 + 50 * step, records_behind=90_000)
         # Without a reload.
         tiles = part.locator(".card")
-        expect(tiles.filter(has_text="Load")).to_contain_text("target 80 %, up at 90 %")
+        expect(tiles.filter(has_text="Load")).to_contain_text("target 80 %, scales up at 90 %")
         expect(tiles.filter(has_text="Slots wanted")).to_contain_text("allowed")
         expect(tiles.filter(has_text="Backlog")).to_contain_text("90,000 rows")
         expect(tiles.filter(has_text="Backlog")).to_contain_text("10 min wanted")

@@ -55,7 +55,7 @@ def without_kill(browser: Browser, jvm: Driver, tmp_path: Path) -> Iterator[Watc
 def test_who_may_not_write_sees_bounds_but_no_buttons(who: str, request: pytest.FixtureRequest) -> None:
     page = request.getfixturevalue(who).page
     bounds = page.get_by_role("table", name="Bounds")
-    for vertex in ("shuffle", "source-0"):
+    for vertex in ("Shuffle", "Source 0"):
         expect(bounds.locator("tbody").filter(has_text=vertex)).to_contain_text("no bound")
     expect(bounds.get_by_role("button")).to_have_count(0)
     expect(bounds.get_by_role("textbox")).to_have_count(0)

@@ -143,7 +143,7 @@ def test_a_savepoint_whose_copying_fails_has_an_outcome_and_so_has_the_next(
             asking.savepoint(query, str(tmp_path / "savepoints"))
             asking.said(re.compile("Savepoint failed: it could not be copied, the driver's log says why"))
             eventually(
-                lambda n=times: len(said.lines("a savepoint of query totals could not be copied")) == n,  # type: ignore[misc]
+                lambda n=times: len(said.lines("query totals: could not copy a savepoint")) == n,  # type: ignore[misc]
                 "it is said",
             )
         eventually(lambda: not is_in(jvm.jvm, "ScarceStorage.open"), "nobody copies any more")

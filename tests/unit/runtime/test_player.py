@@ -109,7 +109,5 @@ def test_what_the_policy_raises_is_told_and_the_rest_waits_to_be_asked_for() -> 
 def test_what_is_no_journal_of_this_version_is_refused_with_its_place() -> None:
     with pytest.raises(Unreadable, match=r"^0: a journal must start with its header"):
         steps(event(1))
-    with pytest.raises(
-        Unreadable, match=r"^0: its settings are of another version: spark\.elastic\.no"
-    ):
+    with pytest.raises(Unreadable, match=r"^0: its settings are of another version: spark\.elastic\.no"):
         steps(header(settings={"spark.elastic.no": "1"}))

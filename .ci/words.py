@@ -39,16 +39,14 @@ TURNS: Mapping[str, str] = {
     r"at the begin": "at the start",
     r"all that there is|all there are": "everything, all of them",
 }
-_ANY = re.compile("|".join(rf"\b(?:{turn})\b" for turn in TURNS), re.IGNORECASE)
 
 
 def found(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield line (from 1), turn and what to say instead, for each turn in a text, also across lines."""
     joined = re.sub(r"\s", " ", text)
-    for match in _ANY.finditer(joined):
-        turn = match.group()
-        instead = next(say for known, say in TURNS.items() if re.fullmatch(known, turn, re.IGNORECASE))
-        yield text.count("\n", 0, match.start()) + 1, turn, instead
+    for turn, instead in TURNS.items():
+        for match in re.finditer(rf"\b(?:{turn})\b", joined, re.IGNORECASE):
+            yield text.count("\n", 0, match.start()) + 1, match.group(), instead
 
 
 def _tracked() -> Iterator[Path]:

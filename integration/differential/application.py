@@ -31,9 +31,8 @@ EXECUTOR_SLOTS = 2
 _FAILED = (
     LEFT_ALONE,
     "not moved to",
-    "spark-elastic: could not",
-    ": could not copy",
-    ": could not note",
+    "could not be",
+    ": could not ",
     "starts as plain Spark",
     "no answer from the policy",
 )

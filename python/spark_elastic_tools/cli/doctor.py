@@ -37,7 +37,8 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
     Databricks' or EMR's, parts of the plugin can be off. The exit code is 1 if a check fails; warnings do not
     count.
     """
-    if live or where.url is not None or where.app is not None:
+    asked = live or where.url is not None or where.app is not None
+    if asked:
         if properties_file is not None:
             raise click.UsageError(
                 "--live asks a driver, --properties-file is read here: leave one of them out"
@@ -51,7 +52,7 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
         for result in results:
             change = f": {result.change}" if result.change else ""
             click.echo(shown(f"{result.status:4}  {result.check:12}  {result.found}{change}"))
-        click.echo(_conclusion(results, asked=live or where.url is not None or where.app is not None))
+        click.echo(_conclusion(results, asked=asked))
     if any(result.status == "fail" for result in results):
         sys.exit(1)
 

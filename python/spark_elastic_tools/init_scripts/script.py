@@ -281,7 +281,8 @@ def check_place(place: str, platform: Platform) -> None:
         raise PlaceError(
             f"'{place}' is not an absolute folder: name one as {platform.name} sees it, or {allowed}"
         )
-    if place.startswith(_VOLUMES) and len(place.removeprefix(_VOLUMES).strip("/").split("/")) < 3:
+    names = place.removeprefix(_VOLUMES).strip("/").split("/")
+    if platform is DATABRICKS and place.startswith(_VOLUMES) and len(names) < 3:
         raise PlaceError(
             f"'{place}' is not in a volume: name {_VOLUMES}CATALOG/SCHEMA/VOLUME or a folder in it"
         )

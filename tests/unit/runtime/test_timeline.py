@@ -56,7 +56,7 @@ def test_lost_executors_are_named_once_with_the_reason() -> None:
     series.note(lost(7), 1)
     assert series.lost() == [Departure(at=5, executor="5", reason="killed", released=False)]
     series.note(lost(6), 0)
-    assert [one.executor for one in series.lost(after=5)] == ["6"]
+    assert series.lost(after=5) == [Departure(at=6, executor="6", reason="killed", released=False)]
 
 
 def test_an_executor_that_was_to_go_is_released_and_not_lost() -> None:

@@ -96,7 +96,7 @@ def test_a_step_counts_from_the_partitions_that_are_on_their_way(driver: Served)
     assert json.loads(result.stdout)["requirements"]["shuffle"]["parallelism"]["upperBound"] == 1
     result = driver.run("rescale", "counts", "--down")
     assert result.exit_code == 1
-    assert "counts already has 1" in result.stderr
+    assert "counts already has 1: to end the query" in result.stderr
     assert driver.run("rescale", "counts", "--up").exit_code == 0
     assert driver.world.bounds() == (2, 2)
 

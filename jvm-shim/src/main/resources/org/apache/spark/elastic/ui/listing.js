@@ -40,8 +40,17 @@ export function grid(title, columns) {
  * which older ones are asked for. `minor` {label, is(item)} are left out until the reader asks for them.
  */
 export class Listing {
-  constructor({ title, columns, key, onpage, record = null, minor = null, legend = null, ...sizes }) {
-    const { size = 25, empty = "None so far." } = sizes;
+  constructor({
+    title,
+    columns,
+    key,
+    onpage,
+    record = null,
+    minor = null,
+    legend = null,
+    size = 25,
+    empty = "None so far.",
+  }) {
     this.columns = columns;
     this.key = key;
     this.record = record;

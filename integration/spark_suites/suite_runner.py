@@ -79,12 +79,15 @@ def run_suite(suite: str, *, plugin: bool, settings: dict[str, str]) -> Outcomes
     return outcomes
 
 
-def run_suites(suites: Sequence[str], *, plugin: bool, settings: dict[str, str]) -> dict[str, Outcomes]:
+def run_suites(
+    suites: Sequence[str], *, plugin: bool, settings: dict[str, str], name: str
+) -> dict[str, Outcomes]:
     """Run suites one after another in one JVM and return the outcomes of each suite's tests.
 
-    A suite without outcomes was aborted or not reached. Raises JarFailure if the jars cannot be fetched.
+    The JVM works in the folder `name` of the results. A suite without outcomes was aborted or not reached.
+    Raises JarFailure if the jars cannot be fetched.
     """
-    folder = results_folder() / f"sweep-{'plugin' if plugin else 'plain'}"
+    folder = results_folder() / name
     return _run_together(suites, folder, plugin=plugin, settings=settings)
 
 

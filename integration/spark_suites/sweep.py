@@ -1,10 +1,11 @@
 """Run all of Spark's own suites that run queries, with the plugin as shipped; repeat failures without it.
 
-usage: python -m integration.spark_suites.sweep [--minutes N] [--again] [WORD...]
+usage: python -m integration.spark_suites.sweep [--minutes N] [--share I/N] [--again] [WORD...]
 
 Each suite's outcome is kept in target/spark-suites/SPARK/sweep, so that a later call continues where an
-earlier one ended. A suite that passes completely with the plugin is not run without it. Expected differences
-are listed in differences.py, with their reasons. The last line is one JSON object.
+earlier one ended; calls with different shares may run side by side. A suite that passes completely with the
+plugin is not run without it. Expected differences are listed in differences.py, with their reasons. The last
+line is one JSON object.
 """
 
 from __future__ import annotations
@@ -33,15 +34,19 @@ _TOGETHER = 12
 
 
 def all_suites() -> list[str]:
-    """Return the full names of the suites in Spark's jar of tests, in alphabetical order."""
+    """Return the full names of the suites in Spark's jar of tests.
+
+    Streaming comes first, since most of the plugin is about it; what only changes a catalog comes last.
+    """
     with zipfile.ZipFile(suite_jars()[0]) as jar:
-        return sorted(
+        names = [
             name
             for path in jar.namelist()
             if path.endswith("Suite.class") and "$" not in path
             for name in [path.removesuffix(".class").replace("/", ".")]
             if _runs_queries(name) and not _is_abstract(jar.read(path))
-        )
+        ]
+    return sorted(names, key=lambda name: (".streaming." not in name, ".command." in name, name))
 
 
 def _runs_queries(name: str) -> bool:
@@ -96,14 +101,16 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     until = time.monotonic() + 60 * arguments.minutes
+    part, parts = arguments.share
     suites = [s for s in all_suites() if not arguments.words or any(word in s for word in arguments.words)]
+    suites = suites[part - 1 :: parts]
     plugin, plain = Kept("plugin"), Kept("plain")
     if arguments.again:
         for suite in suites:
             plugin.forget(suite)
-    _run(plugin, [s for s in suites if not plugin.has(s)], DEFAULTS, until)
+    _run(plugin, [s for s in suites if not plugin.has(s)], DEFAULTS, until, part)
     doubtful = [s for s in suites if plugin.has(s) and _is_doubtful(plugin.outcomes(s))]
-    _run(plain, [s for s in doubtful if not plain.has(s)], None, until)
+    _run(plain, [s for s in doubtful if not plain.has(s)], None, until, part)
     found = {s: b for s in doubtful if plain.has(s) for b in [_compared(plugin, plain, s)] if b}
     for suite, tests in found.items():
         for test, why in tests.items():
@@ -133,23 +140,26 @@ def _compared(plugin: Kept, plain: Kept, suite: str) -> dict[str, str]:
     return broken(suite, plugin.outcomes(suite) or {}, plain.outcomes(suite) or {})
 
 
-def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, until: float) -> None:
+def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, until: float, part: int) -> None:
+    with_plugin = settings is not None
+    name = "plugin" if with_plugin else "plain"
     for together in _groups(suites):
         if time.monotonic() > until:
             return
         started = time.monotonic()
-        with_plugin = settings is not None
-        outcomes = run_suites(together, plugin=with_plugin, settings=dict(settings or {}))
+        outcomes = run_suites(
+            together, plugin=with_plugin, settings=dict(settings or {}), name=f"sweep-{name}-{part}"
+        )
         for suite in together:
             # Suites left out after a crash or a timeout run alone, later.
             if outcomes[suite] or len(together) == 1:
                 side.put(suite, outcomes[suite])
         took = time.monotonic() - started
-        print(f"{'plugin' if with_plugin else 'plain'} {took:5.0f} s {_summary(outcomes)}", flush=True)
+        print(f"{name} {took:5.0f} s {_summary(outcomes)}", flush=True)
     left = [s for s in suites if not side.has(s)]
     if len(suites) > 1 and left and time.monotonic() < until:
         for suite in left:
-            _run(side, [suite], settings, until)
+            _run(side, [suite], settings, until, part)
 
 
 def _groups(suites: list[str]) -> Iterator[list[str]]:
@@ -161,12 +171,22 @@ def _summary(outcomes: Mapping[str, Outcomes]) -> str:
     return ", ".join(f"{s} {list(o.values()).count(None)}/{len(o)}" for s, o in short.items())
 
 
+def _share(text: str) -> tuple[int, int]:
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m integration.spark_suites.sweep", description=__doc__)
     parser.add_argument(
         "words", nargs="*", metavar="WORD", help="only suites whose full name has one of them"
     )
     parser.add_argument("--minutes", type=float, default=1e6, help="begin nothing after so many")
+    parser.add_argument(
+        "--share", type=_share, default=(1, 1), metavar="I/N", help="only the I-th of every N suites"
+    )
     parser.add_argument("--again", action="store_true", help="forget what was run with the plugin")
     return parser.parse_args()
 

@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import zipfile
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -143,23 +144,23 @@ def _compared(plugin: Kept, plain: Kept, suite: str) -> dict[str, str]:
 def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, until: float, part: int) -> None:
     with_plugin = settings is not None
     name = "plugin" if with_plugin else "plain"
-    for together in _groups(suites):
-        if time.monotonic() > until:
-            return
+    waiting = deque(_groups(suites))
+    while waiting and time.monotonic() < until:
+        together = waiting.popleft()
         started = time.monotonic()
         outcomes = run_suites(
             together, plugin=with_plugin, settings=dict(settings or {}), name=f"sweep-{name}-{part}"
         )
+        missing = [suite for suite in together if not outcomes[suite]]
         for suite in together:
-            # Suites left out after a crash or a timeout run alone, later.
             if outcomes[suite] or len(together) == 1:
                 side.put(suite, outcomes[suite])
-        took = time.monotonic() - started
-        print(f"{name} {took:5.0f} s {_summary(outcomes)}", flush=True)
-    left = [s for s in suites if not side.has(s)]
-    if len(suites) > 1 and left and time.monotonic() < until:
-        for suite in left:
-            _run(side, [suite], settings, until, part)
+        if missing and len(together) > 1:
+            # They run in this order, so the first one without outcomes ended the JVM; it runs alone, later.
+            waiting.append(missing[:1])
+            if missing[1:]:
+                waiting.appendleft(missing[1:])
+        print(f"{name} {time.monotonic() - started:5.0f} s {_summary(outcomes)}", flush=True)
 
 
 def _groups(suites: list[str]) -> Iterator[list[str]]:

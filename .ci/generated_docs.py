@@ -53,6 +53,7 @@ MOST_USED = (
     "policy",
     "policyFile",
     "query.NAME.lowerBound",
+    "query.NAME.upperBound",
     "explicitParallelism",
     "adaptiveScheduler.rescalePolicy",
     "restartStrategy.type",

@@ -23,24 +23,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal
 
 import yaml
 from attrs import evolve, field, frozen
 
-from spark_elastic.core.bounds.declared import (
-    NO_BOUND,
-    NOTHING_WANTED,
-    WantedBounds,
-    WantedSharing,
-    read,
-    what_is_allowed,
-)
-from spark_elastic.core.bounds.requirements import MAX_PARALLELISM, SHUFFLE
+from spark_elastic.core.bounds.declared import NO_BOUND, NOTHING_WANTED, WantedBounds, WantedSharing
+from spark_elastic.core.bounds.requirements import SHUFFLE
 from spark_elastic.core.events import PolicyFileChanged
-from spark_elastic.core.keys import PER_QUERY, called
+from spark_elastic.core.keys import OF_QUERY, PER_QUERY, called_for_query, queries
+from spark_elastic.core.keys.key import Key
 from spark_elastic.query_settings import OwnSettings
 from spark_elastic.settings_errors import wrong_part
 
@@ -213,12 +207,8 @@ def quoted(text: str) -> str:
     return f"'{text}'" if len(text) <= LONGEST_TEXT else f"'{text[:LONGEST_TEXT]}…'"
 
 
-_ALLOWED_BOUND = f"a whole number from 1 to {MAX_PARALLELISM}, or -1 for no bound"
-_WHOLE = re.compile(r"-1|[1-9][0-9]{0,8}", re.ASCII)
-_BOUNDS = ("lowerBound", "upperBound")
-_TARGET = "target"
-_GROUP = "slotSharingGroup"
-_SHARING = ("priority", "weight", _GROUP)
+_BOUNDS = (queries.LOWER, queries.UPPER, queries.TARGET)
+_VERTICES = "vertices"
 
 
 class PolicyFileError(ValueError):
@@ -292,37 +282,34 @@ def _policy(root: Node, errors: Errors) -> PolicyFile:
     elif version.kind != "value" or version.text != VERSION:
         message = f"version is {version.shown()}, allowed is {VERSION}: write version: {VERSION}"
         errors.add(version.line, message)
-    defaults, default_sharing = None, NOTHING_WANTED
-    default_settings: Mapping[str, str] = {}
+    defaults, usual = None, OwnSettings()
     node = fields.get("defaults")
     if node is not None and _says_something(node):
-        default_settings, node = _settings("defaults", node, errors)
-        entries = _fields("defaults", node, (*_BOUNDS, _TARGET, *_SHARING), errors) if node else None
-        if node is not None and entries is not None:
-            default_sharing = _sharing("defaults", entries, errors)
-            defaults = _bounds_if_any("defaults", node, entries, WantedBounds(), errors)
-    queries: dict[str, Mapping[str, WantedBounds]] = {}
+        entry = _Entry.read("defaults", node, queries.DECLARED, errors)
+        if entry is not None:
+            defaults, usual = entry.bounds(WantedBounds(), errors), entry.own
+    bounds: dict[str, Mapping[str, WantedBounds]] = {}
     sharing: dict[str, WantedSharing] = {}
     settings: dict[str, Mapping[str, str]] = {}
     if _says_something(fields.get("queries")):
-        for name, node in (_fields("queries", fields["queries"], None, errors) or {}).items():
+        for name, node in (_mapping("queries", fields["queries"], errors) or {}).items():
             path = member("queries", name)
-            own, rest = _settings(path, node, errors)
-            if own:
-                settings[name] = own
-            if rest is None:
+            entry = _Entry.read(path, node, queries.DECLARED, errors, also=(_VERTICES,))
+            if entry is None:
                 continue
-            bounds, shares = _query(path, rest, defaults or WantedBounds(), errors)
-            if bounds is not None:
-                queries[name] = bounds
+            if entry.own.texts:
+                settings[name] = entry.own.texts
+            vertices, shares = _query(entry, defaults or WantedBounds(), errors)
+            if vertices is not None:
+                bounds[name] = vertices
             if shares.says_something:
                 sharing[name] = shares
     return PolicyFile(
         defaults=defaults,
-        queries=queries,
-        default_sharing=default_sharing,
+        queries=bounds,
+        default_sharing=usual.sharing,
         sharing=sharing,
-        default_settings=default_settings,
+        default_settings=usual.texts,
         settings=settings,
     )
 
@@ -332,164 +319,146 @@ def _says_something(node: Node | None) -> bool:
     return node is not None and not node.is_empty
 
 
-def _settings(path: str, node: Node, errors: Errors) -> tuple[Mapping[str, str], Node | None]:
-    """Read the settings of a query; return them and the node's other entries, None if no others remain."""
-    own = OwnSettings()
-    rest: dict[str, Node] = {}
-    for name, inner in node.entries.items():
-        key = called(name)
-        if key is None:
-            rest[name] = inner
-            continue
-        where = member(path, name)
-        text = inner.text.strip() if inner.kind == "value" and not inner.is_empty else None
-        match own.add(key, where, text):
-            case "of_application":
-                message = (
-                    f"{where} is of one query, allowed is {key.name} for the whole application only: "
-                    f"set {key.full_name} in the application's settings, and remove it here"
-                )
-            case "refused":
-                found, allowed, better = wrong_part(key, text or "")
-                message = (
-                    f"{where} is {inner.shown()}{found}, allowed is {allowed}: write {key.name}: {better}"
-                )
-            case "said_twice":
-                before = own.texts[key.name]
-                message = f"{where} is {inner.shown()}, before it is {before}, allowed is one value: keep one"
-            case None:
-                continue
-        errors.add(inner.line, message)
-    for problem in own.contradictions(prefix=f"{path}."):
-        errors.add(node.line, problem)
-    return own.texts, None if node.entries and not rest else evolve(node, entries=rest)
+@frozen
+class _Entry:
+    """An entry of the file with settings: its values, the line of each, and its other fields."""
+
+    path: str
+    node: Node
+    own: OwnSettings
+    lines: Mapping[Key[Any], int]
+    rest: Mapping[str, Node]
+
+    @classmethod
+    def read(
+        cls, path: str, node: Node, declared: Sequence[Key[Any]], errors: Errors, *, also: Sequence[str] = ()
+    ) -> _Entry | None:
+        """Read what an entry says, or return None if it is no mapping.
+
+        `declared` are the keys of `core/keys/queries.py` that it may have, and `also` its other fields. A
+        whole query has all that is declared, and may have settings of the application as well.
+        """
+        of_query = queries.PRIORITY in declared
+        known = (*also, *(key.name for key in declared))
+        entries = _mapping(path, node, errors, known)
+        if entries is None:
+            return None
+        entry = cls(path, node, OwnSettings(), lines := {}, rest := {})
+        for name, inner in entries.items():
+            key = called_for_query(name)
+            where = member(path, name)
+            if name in also:
+                rest[name] = inner
+            elif key is None or (key not in declared and (key.name in OF_QUERY or not of_query)):
+                meant = (*known, *PER_QUERY) if of_query else known
+                errors.add(inner.line, _unknown(where, name, meant, "field"))
+            else:
+                lines[key] = inner.line
+                if (wrong := _wrong(entry.own, key, where, inner)) is not None:
+                    errors.add(inner.line, wrong)
+        for problem in entry.own.contradictions(prefix=f"{path}."):
+            errors.add(node.line, problem)
+        return entry
+
+    def bounds(self, usual: WantedBounds, errors: Errors) -> WantedBounds | None:
+        """Return the bounds, what is missing from `usual`, or None if the entry has other fields alone."""
+        if self.node.entries and not any(key in self.lines for key in _BOUNDS):
+            return None
+        if not self.node.entries:
+            message = f"{self.path} is empty, allowed is lowerBound and upperBound: write one or remove it"
+            errors.add(self.node.line, message)
+        if not all(key in self.own.values for key in _BOUNDS if key in self.lines):
+            return usual
+        wanted = self.own.bounds(usual)
+        if NO_BOUND != wanted.upper < wanted.lower:
+            said = ["" if key in self.lines else " of the defaults" for key in _BOUNDS]
+            message = (
+                f"{self.path}.lowerBound is {wanted.lower}{said[0]}, allowed is up to upperBound, "
+                f"{wanted.upper}{said[1]}: write {wanted.upper} or less"
+            )
+            errors.add(min(self.lines[key] for key in _BOUNDS if key in self.lines), message)
+        target = None if wanted.target == NO_BOUND else wanted.target
+        better = wanted.nearest_target()
+        if better is not None and queries.TARGET in self.lines:
+            message = (
+                f"{self.path}.target is {target}, allowed is what its bounds allow: write target: {better}"
+            )
+            errors.add(self.lines[queries.TARGET], message)
+        return evolve(wanted, target=target if better is None else better)
+
+
+def _wrong(own: OwnSettings, key: Key[Any], where: str, node: Node) -> str | None:
+    """Add a setting, and return the error if it cannot be."""
+    text = node.text.strip() if node.kind == "value" and not node.is_empty else None
+    match own.add(key, where, text):
+        case "of_application":
+            return (
+                f"{where} is of one query, allowed is {key.name} for the whole application only: "
+                f"set {key.full_name} in the application's settings, and remove it here"
+            )
+        case "refused":
+            found, allowed, better = wrong_part(key, text or "")
+            return f"{where} is {node.shown()}{found}, allowed is {allowed}: write {key.name}: {better}"
+        case "said_twice":
+            before = key.format(own.values[key])
+            return f"{where} is {node.shown()}, before it is {before}, allowed is one value: keep one"
+    return None
 
 
 def _query(
-    path: str, node: Node, defaults: WantedBounds, errors: Errors
+    entry: _Entry, defaults: WantedBounds, errors: Errors
 ) -> tuple[Mapping[str, WantedBounds] | None, WantedSharing]:
     """Read the entry of one query: bounds by vertex, None if there are none, and how it shares slots."""
-    fields = _fields(path, node, ("vertices", *_BOUNDS, _TARGET, *_SHARING), errors)
-    if fields is None:
-        return None, NOTHING_WANTED
-    shares = _sharing(path, fields, errors)
-    if "vertices" not in fields:
-        bounds = _bounds_if_any(path, node, fields, defaults, errors)
+    shares = entry.own.sharing
+    if _VERTICES not in entry.rest:
+        bounds = entry.bounds(defaults, errors)
         return None if bounds is None else {SHUFFLE: bounds}, shares
-    for name in (*_BOUNDS, _TARGET):
-        if name in fields:
-            where = member(path, name)
-            message = f"{where} is beside vertices, allowed is one of the two: move it to vertices.{SHUFFLE}"
-            errors.add(fields[name].line, message)
-    path = member(path, "vertices")
+    for key in (key for key in _BOUNDS if key in entry.lines):
+        where = f"{entry.path}.{key.name}"
+        message = f"{where} is beside vertices, allowed is one of the two: move it to vertices.{SHUFFLE}"
+        errors.add(entry.lines[key], message)
+    path = member(entry.path, _VERTICES)
     vertices: dict[str, WantedBounds] = {}
-    for vertex, inner in (_fields(path, fields["vertices"], None, errors) or {}).items():
+    for vertex, inner in (_mapping(path, entry.rest[_VERTICES], errors) or {}).items():
+        where = member(path, vertex)
         if vertex != SHUFFLE and not re.fullmatch(r"source-\d+", vertex, re.ASCII):
-            errors.add(inner.line, _unknown(member(path, vertex), vertex, (SHUFFLE, "source-0"), "vertex"))
+            errors.add(inner.line, _unknown(where, vertex, (SHUFFLE, "source-0"), "vertex"))
         of_shuffle = vertex == SHUFFLE
-        known = (*_BOUNDS, _TARGET, _GROUP) if of_shuffle else (*_BOUNDS, _GROUP)
-        entries = _fields(member(path, vertex), inner, known, errors)
-        if entries is None:
+        one = _Entry.read(where, inner, queries.OF_SHUFFLE if of_shuffle else queries.OF_SOURCE, errors)
+        if one is None:
             continue
-        group = _sharing(member(path, vertex), entries, errors).group
-        if group is not None:
+        if (group := one.own.sharing.group) is not None:
             shares = evolve(shares, groups={**shares.groups, vertex: group})
-        usual = defaults if of_shuffle else evolve(defaults, target=None)
-        wanted = _bounds_if_any(member(path, vertex), inner, entries, usual, errors)
+        wanted = one.bounds(defaults if of_shuffle else evolve(defaults, target=None), errors)
         if wanted is not None:
             vertices[vertex] = wanted
     return vertices, shares
 
 
-def _sharing(path: str, fields: Mapping[str, Node], errors: Errors) -> WantedSharing:
-    """Read how a query shares slots; invalid values are skipped."""
-    wanted = NOTHING_WANTED
-    for name in [name for name in _SHARING if name in fields]:
-        node = fields[name]
-        plain = node.kind == "value" and (name == _GROUP or not node.quoted)
-        found = read(name, node.text) if plain else None
-        if found is None:
-            allowed, example = what_is_allowed(name)
-            where = f"{path}.{name} is {node.shown()}"
-            errors.add(node.line, f"{where}, allowed is {allowed}: write {name}: {example}")
-        else:
-            wanted = found.over(wanted)
-    return wanted
-
-
-def _bounds_if_any(
-    path: str, node: Node, fields: Mapping[str, Node], defaults: WantedBounds, errors: Errors
-) -> WantedBounds | None:
-    """Read a pair of bounds, or return None if the entry has other fields but no bound."""
-    if fields and not any(name in fields for name in (*_BOUNDS, _TARGET)):
+def _fields(path: str, node: Node, known: Sequence[str], errors: Errors) -> Mapping[str, Node] | None:
+    """Return the entries of a mapping that are `known`, or None if it is no mapping."""
+    entries = _mapping(path, node, errors, known)
+    if entries is None:
         return None
-    return _bounds_of(path, node, fields, defaults, errors)
+    for name, value in entries.items():
+        if name not in known:
+            errors.add(value.line, _unknown(member(path, name), name, known, "field"))
+    return {name: value for name, value in entries.items() if name in known}
 
 
-def _bounds_of(
-    path: str, node: Node, fields: Mapping[str, Node], defaults: WantedBounds, errors: Errors
-) -> WantedBounds:
-    """Read a pair of bounds; a missing one is taken from `defaults`."""
-    if not node.entries:
-        errors.add(
-            node.line, f"{path} is empty, allowed is lowerBound and upperBound: write one or remove it"
-        )
-    lower = _bound(path, "lowerBound", fields, defaults.lower, errors)
-    upper = _bound(path, "upperBound", fields, defaults.upper, errors)
-    target = _bound(path, _TARGET, fields, defaults.target or NO_BOUND, errors)
-    if lower is None or upper is None or target is None:
-        return defaults
-    if NO_BOUND != upper < lower:
-        said = {name: "" if name in fields else " of the defaults" for name in _BOUNDS}
-        message = (
-            f"{path}.lowerBound is {lower}{said['lowerBound']}, allowed is up to upperBound, "
-            f"{upper}{said['upperBound']}: write {upper} or less"
-        )
-        errors.add(fields.get("lowerBound", fields.get("upperBound", node)).line, message)
-    wanted = WantedBounds(lower=lower, upper=upper, target=None if target == NO_BOUND else target)
-    better = wanted.nearest_target()
-    if better is not None and _TARGET in fields:
-        message = f"{path}.target is {target}, allowed is what its bounds allow: write target: {better}"
-        errors.add(fields[_TARGET].line, message)
-    return wanted if better is None else evolve(wanted, target=better)
-
-
-def _bound(path: str, name: str, fields: Mapping[str, Node], default: int, errors: Errors) -> int | None:
-    """Read one bound, or return None if it is invalid."""
-    node = fields.get(name)
-    if node is None:
-        return default
-    if node.kind == "value" and not node.quoted and _WHOLE.fullmatch(node.text):
-        value = int(node.text)
-        if value <= MAX_PARALLELISM:
-            return value
-    suggestion = 1 if name == "lowerBound" else NO_BOUND
-    if _WHOLE.fullmatch(node.text):
-        suggestion = min(int(node.text), MAX_PARALLELISM)
-    message = f"{path}.{name} is {node.shown()}, allowed is {_ALLOWED_BOUND}: write {name}: {suggestion}"
-    errors.add(node.line, message)
+def _mapping(
+    path: str, node: Node, errors: Errors, known: Sequence[str] | None = None
+) -> Mapping[str, Node] | None:
+    """Return the entries of a mapping (of `known` fields, in an error), or None if it is none."""
+    if node.kind == "mapping":
+        return node.entries
+    allowed = "names with values" if known is None else ", ".join(known)
+    message = f"{path or 'the file'} is {node.shown()}, allowed is a mapping of {allowed}"
+    errors.add(node.line, f"{message}: write it indented below, or remove it" if path else message)
     return None
 
 
-def _fields(
-    path: str, node: Node, known: tuple[str, ...] | None, errors: Errors
-) -> Mapping[str, Node] | None:
-    """Return the entries of a mapping that are `known` (None: all entries), or None if it is no mapping."""
-    if node.kind != "mapping":
-        allowed = "names with values" if known is None else ", ".join(known)
-        message = f"{path or 'the file'} is {node.shown()}, allowed is a mapping of {allowed}"
-        errors.add(node.line, f"{message}: write it indented below, or remove it" if path else message)
-        return None
-    if known is None:
-        return node.entries
-    meant = (*known, *PER_QUERY) if known[-1] in _SHARING else known
-    for name, value in node.entries.items():
-        if name not in known:
-            errors.add(value.line, _unknown(member(path, name), name, meant, "field"))
-    return {name: value for name, value in node.entries.items() if name in known}
-
-
-def _unknown(path: str, name: str, known: tuple[str, ...], what: str) -> str:
+def _unknown(path: str, name: str, known: Sequence[str], what: str) -> str:
     def likeness(candidate: str) -> float:
         return difflib.SequenceMatcher(None, name.lower()[:LONGEST_TEXT], candidate.lower()).ratio()
 

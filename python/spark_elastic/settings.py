@@ -19,6 +19,7 @@ from spark_elastic.core.failures.strategy import POLICY_TYPES
 from spark_elastic.core.keys import (
     KEYS,
     NAMES,
+    OF_QUERY,
     PER_QUERY,
     application,
     batch,
@@ -194,30 +195,25 @@ def _row(name: str, *cells: str) -> str:
     return " | ".join((f"| `{name}`", *cells)) + " |"
 
 
+def _key_row(key: Key[Any], before: str = "") -> str:
+    older = "".join(f" Older name: `{alias}`." for alias in key.aliases)
+    default = key.format(key.default)
+    if key.adaptive != key.default:
+        default += f" (adaptive: {key.format(key.adaptive)})"
+    own = {None: "", "always": "yes", "start": "at its start"}[key.per_query]
+    return _row(before + key.name, key.kind.name, default, own, key.doc + older)
+
+
 def markdown_table() -> str:
     """Return the table of settings as Markdown."""
     lines = [
         "| Setting (`spark.elastic.…`) | Value | Default | Per query | What it does |",
         "|---|---|---|---|---|",
     ]
-    per_query = {None: "", "always": "yes", "start": "at its start"}
-    for key in KEYS:
-        older = "".join(f" Older name: `{alias}`." for alias in key.aliases)
-        default = key.format(key.default)
-        if key.adaptive != key.default:
-            default += f" (adaptive: {key.format(key.adaptive)})"
-        own = per_query[key.per_query]
-        lines.append(_row(key.name, key.kind.name, default, own, key.doc + older))
+    lines += map(_key_row, KEYS)
     lines += [
         _row(policy_options.EXAMPLE, "text", "none", "", policy_options.DOC),
-        _row("`, `….".join(query_settings.EXAMPLES), "int", "none", "yes", query_settings.DOC),
-        *(
-            _row(name, kind, default, "yes", doc)
-            for name, (kind, default, doc) in query_settings.SHARING_DOCS.items()
-        ),
-        _row(
-            query_settings.SAVEPOINT_EXAMPLE, "folder", "none", "at its start", query_settings.SAVEPOINT_DOC
-        ),
+        *(_key_row(key, "query.NAME.") for key in OF_QUERY.values()),
         _row(query_settings.KEYS_EXAMPLE, "as there", "as there", "yes", query_settings.KEYS_DOC),
     ]
     return "\n".join(lines) + "\n"

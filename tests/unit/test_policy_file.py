@@ -135,26 +135,26 @@ queries:
 
 
 @pytest.mark.parametrize(
-    ("written", "shown", "instead"),
+    ("written", "shown"),
     [
-        ("x", "'x'", -1),
-        ("0", "'0'", -1),
-        ("-2", "'-2'", -1),
-        ("010", "'010'", -1),
-        ("1.0", "'1.0'", -1),
-        ("1_000", "'1_000'", -1),
-        ("true", "'true'", -1),
-        ("", "empty", -1),
-        ("[1]", "a list", -1),
-        ("{a: 1}", "a mapping", -1),
-        ('"6"', "the text '6'", 6),
-        ("40000", "'40000'", 32768),
-        ("9" * 5_000, f"'{'9' * 60}…'", -1),
+        ("x", "'x'"),
+        ("0", "'0'"),
+        ("-2", "'-2'"),
+        ("010", "'010'"),
+        ("1.0", "'1.0'"),
+        ("1_000", "'1_000'"),
+        ("true", "'true'"),
+        ("", "empty"),
+        ("[1]", "a list"),
+        ("{a: 1}", "a mapping"),
+        ('"six"', "the text 'six'"),
+        ("40000", "'40000'"),
+        ("9" * 5_000, f"'{'9' * 60}…'"),
     ],
 )
-def test_only_whole_numbers_are_bounds(written: str, shown: str, instead: int) -> None:
+def test_only_whole_numbers_are_bounds(written: str, shown: str) -> None:
     assert error(f"version: 1\ndefaults:\n  upperBound: {written}") == (
-        f"line 3: defaults.upperBound is {shown}, allowed is {BOUND}: write upperBound: {instead}"
+        f"line 3: defaults.upperBound is {shown}, allowed is {BOUND}: write upperBound: -1"
     )
 
 
@@ -276,15 +276,13 @@ def test_what_is_wrong_about_sharing_is_said() -> None:
     text = """version: 1
 queries:
   a: {priority: 1.5, weight: 0}
-  b: {priority: '1', slotSharingGroup: a b}
+  b: {priority: '1', lower-bound: '2', slotSharingGroup: a b}
   c: {vertices: {source-0: {weight: 2}}}
 """
     assert errors(text) == (
         "line 3: queries.a.priority is '1.5', allowed is a whole number from -1000000 to 1000000: "
-        "write priority: 1",
-        "line 3: queries.a.weight is '0', allowed is a number above 0, up to 1000000: write weight: 1",
-        "line 4: queries.b.priority is the text '1', allowed is a whole number from -1000000 to 1000000: "
-        "write priority: 1",
+        "write priority: 0",
+        "line 3: queries.a.weight is '0', allowed is a number above 0, up to 1000000: write weight: 1.0",
         "line 4: queries.b.slotSharingGroup is 'a b', allowed is a name of up to 60 letters, digits, dots, "
         "dashes and underscores: write slotSharingGroup: etl",
         "line 5: queries.c.vertices.source-0.weight is no field, the nearest is lowerBound: "

@@ -56,13 +56,13 @@ def test_a_name_may_have_dots_and_dashes() -> None:
 @pytest.mark.parametrize(
     ("conf", "words"),
     [
-        ({"counts__upperBound": "many"}, "'many', allowed is a whole number from 1 up, or -1"),
-        ({"counts__upperBound": "0"}, "'0', allowed is a whole number from 1 up, or -1"),
+        ({"counts__upperBound": "many"}, "'many', allowed is a whole number from 1 to 32768, or -1"),
+        ({"counts__upperBound": "0"}, "'0', allowed is a whole number from 1 to 32768, or -1"),
         ({"counts__upper": "3"}, "set spark.elastic.query.counts.upperBound"),
-        ({"counts__savepoint": " "}, "query.counts.savepoint is empty, allowed is the folder of a savepoint"),
+        ({"counts__savepoint": " "}, "query.counts.savepoint is '', allowed is a folder: set"),
         (
             {"counts__priority": "1.5"},
-            "'1.5', allowed is a whole number from -1000000 to 1000000: set it to 1",
+            "'1.5', allowed is a whole number from -1000000 to 1000000: set ",
         ),
         ({"counts__weight": "0"}, "'0', allowed is a number above 0"),
         ({"counts__slotSharingGroup": " "}, "is '', allowed is a name of up to 60 letters"),

@@ -12,6 +12,7 @@ import pytest
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.bounds.declared import WantedBounds, WantedSharing
 from spark_elastic.core.keys import (
+    OF_QUERY,
     application,
     batch,
     policies,
@@ -276,11 +277,14 @@ def test_none_is_written_where_the_default_is_a_value(name: str) -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    # Below the heading: the keys, options of custom policies, and the six rows of what queries can be given.
-    assert len(table) == 2 + len(keys()) + 7
-    assert table[-6].startswith("| `query.NAME.lowerBound`")
-    assert table[-1].startswith("| `query.NAME.KEY`")
-    for key, row in zip(keys(), table[2:-7], strict=True):
+    # Below the keys: options of custom policies, what only queries can have, and other keys there.
+    of_queries = [f"query.NAME.{name}" for name in OF_QUERY]
+    assert [row.split("`")[1] for row in table[2 + len(keys()) :]] == [
+        "policy.NAME.OPTION",
+        *of_queries,
+        "query.NAME.KEY",
+    ]
+    for key, row in zip(keys(), table[2 : 2 + len(keys())], strict=True):
         own = {None: "", "always": "yes", "start": "at its start"}[key.per_query]
         assert row.replace(r"\|", "").split("|")[4].strip() == own
         assert row.startswith(f"| `{key.name}` |")

@@ -7,7 +7,6 @@ to every reader.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -173,12 +172,6 @@ def shortened(text: str) -> str:
 # How a query shares the slots with others: what was declared about that, and what follows from it.
 
 
-_MOST = 1_000_000
-_GROUP = re.compile(r"[\w.-]{1,60}", re.ASCII)
-_WHOLE = re.compile(r"-?[0-9]{1,7}", re.ASCII)
-_NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]{1,9})?|\.[0-9]{1,9}", re.ASCII)
-
-
 @frozen(kw_only=True)
 class WantedSharing:
     """What was written about one query, None for what was not.
@@ -215,27 +208,6 @@ def sharing_by_name(name: str | None, said: Mapping[str, WantedSharing]) -> Want
     for pattern in matching(name, said):
         wanted = said[pattern].over(wanted)
     return wanted
-
-
-def read(name: str, text: str) -> WantedSharing | None:
-    """Read the priority, weight or slotSharingGroup of a query, None if the text is not a valid one."""
-    match name:
-        case "priority" if _WHOLE.fullmatch(text) and abs(int(text)) <= _MOST:
-            return WantedSharing(priority=int(text))
-        case "weight" if _NUMBER.fullmatch(text) and 0 < float(text) <= _MOST:
-            return WantedSharing(weight=float(text))
-        case "slotSharingGroup" if _GROUP.fullmatch(text):
-            return WantedSharing(group=text)
-    return None
-
-
-def what_is_allowed(name: str) -> tuple[str, str]:
-    """Return a description of what `read` accepts under this name, and an example."""
-    return {
-        "priority": (f"a whole number from -{_MOST} to {_MOST}", "1"),
-        "weight": (f"a number above 0, up to {_MOST}", "1"),
-        "slotSharingGroup": ("a name of up to 60 letters, digits, dots, dashes and underscores", "etl"),
-    }[name]
 
 
 @frozen(kw_only=True)

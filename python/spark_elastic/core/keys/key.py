@@ -145,6 +145,8 @@ def format_size(size: int) -> str:
 
 NONE = "none"
 
+# Leading zeros are refused: YAML reads such a number as octal.
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})", re.ASCII)
 _HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?", re.ASCII)
 
 Value = TypeVar("Value", covariant=True)
@@ -200,17 +202,27 @@ def duration(low: int = 0, high: int | None = None, *, forever: bool = False) ->
     )
 
 
-def whole(low: int, high: int | None = None) -> Kind[int]:
-    """Allow whole numbers from `low` to `high`."""
+def whole(low: int, high: int | None = None, *, unbounded: bool = False) -> Kind[int]:
+    """Allow whole numbers from `low` to `high`; `unbounded` allows -1 for no bound."""
 
     def parse(text: str) -> int:
+        if not _WHOLE.fullmatch(text):
+            raise ValueError(text)
         value = int(text)
+        if unbounded and value == -1:
+            return value
         if value < low or (high is not None and value > high):
             raise ValueError(text)
         return value
 
     limits = f"from {low} to {high}" if high is not None else f"from {low} up"
-    return Kind(name="int", parse=parse, format=str, allowed=f"a whole number {limits}", example=str(low))
+    return Kind(
+        name="int",
+        parse=parse,
+        format=str,
+        allowed=f"a whole number {limits}{', or -1 for no bound' if unbounded else ''}",
+        example="-1" if unbounded else str(low),
+    )
 
 
 def number(limits: str, fits: Callable[[float], bool], example: str) -> Kind[float]:

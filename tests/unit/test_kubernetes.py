@@ -17,7 +17,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.http.metrics import metrics
+from spark_elastic.settings import load
 from tests.unit.http.world import world
 
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"
@@ -114,14 +116,14 @@ def test_a_field_that_does_not_exist_is_found(name: str) -> None:
         check(broken, VERSIONS[0])
 
 
-def worker() -> dict[str, Any]:
-    (container,) = read("workers.yaml")["spec"]["template"]["spec"]["containers"]
-    assert isinstance(container, dict)
-    return container
+def container(name: str) -> dict[str, Any]:
+    (found,) = read(name)["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
 
 
 def environment() -> dict[str, str]:
-    return {variable["name"]: variable["value"] for variable in worker()["env"]}
+    return {variable["name"]: variable["value"] for variable in container("workers.yaml")["env"]}
 
 
 def targets() -> dict[str, tuple[str, str]]:
@@ -178,7 +180,7 @@ def test_keda_asks_the_service_of_the_driver() -> None:
 
 
 def hook() -> str:
-    shell, option, lines = worker()["lifecycle"]["preStop"]["exec"]["command"]
+    shell, option, lines = container("workers.yaml")["lifecycle"]["preStop"]["exec"]["command"]
     assert (shell, option) == ("/bin/sh", "-c")
     assert isinstance(lines, str)
     return lines
@@ -188,7 +190,7 @@ def test_a_worker_heeds_the_signal_of_its_hook() -> None:
     assert "-Dspark.decommission.enabled=true" in environment()["SPARK_DAEMON_JAVA_OPTS"]
     # Spark's default for spark.worker.decommission.signal, to process 1: the worker, with nothing before it.
     assert hook().startswith("kill -s PWR 1\n")
-    assert worker()["command"][0].endswith("/spark-class")
+    assert container("workers.yaml")["command"][0].endswith("/spark-class")
 
 
 def test_the_hook_waits_until_the_executors_have_gone(tmp_path: Path) -> None:
@@ -211,3 +213,39 @@ def test_the_hook_waits_until_the_executors_have_gone(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     assert signals.read_text() == "-s PWR 1\n"
+
+
+def test_workers_and_driver_find_the_master_by_the_name_of_its_service() -> None:
+    service = read("master-service.yaml")
+    url = f"spark://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert container("workers.yaml")["command"][-1] == url
+    submit = container("driver.yaml")["command"]
+    assert submit[submit.index("--master") + 1] == url
+    assert service["spec"]["selector"] == read("master.yaml")["spec"]["template"]["metadata"]["labels"]
+    names = {port["name"]: port["containerPort"] for port in container("master.yaml")["ports"]}
+    assert all(names[port["targetPort"]] == port["port"] for port in service["spec"]["ports"])
+
+
+def test_the_name_of_the_service_does_not_break_the_master() -> None:
+    # With service links, SPARK_MASTER_PORT is tcp://ADDRESS:7077, which the master reads as a number.
+    assert read("master.yaml")["spec"]["template"]["spec"]["enableServiceLinks"] is False
+
+
+def test_a_worker_looks_for_a_restarted_master_under_its_name() -> None:
+    options = environment()["SPARK_DAEMON_JAVA_OPTS"].split()
+    assert "-Dspark.worker.preferConfiguredMasterAddress=true" in options
+
+
+def test_the_driver_uses_what_workers_there_are_and_is_asked_for_its_metrics() -> None:
+    settings = dict(part.split("=", 1) for part in container("driver.yaml")["command"] if "=" in part)
+    assert settings["spark.elastic.schedulerMode"] == "reactive"
+    assert load(settings)[MODE] == "reactive"
+    assert "spark.cores.max" not in settings
+    labels = read("driver.yaml")["spec"]["template"]["metadata"]["labels"]
+    assert read("driver-ui.yaml")["spec"]["selector"] == labels
+
+
+@pytest.mark.parametrize("name", ["master.yaml", "driver.yaml"])
+def test_there_is_never_a_second_one(name: str) -> None:
+    spec = read(name)["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})

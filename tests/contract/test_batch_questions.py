@@ -55,6 +55,12 @@ def packed(*numbers: int) -> str:
 
 
 @pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: value["type"])
+def test_the_shim_sends_no_slots(value: dict[str, Any]) -> None:
+    sent = {name: of for name, of in value.items() if name != "slots"}
+    assert wire.decode_question(sent).slots == 0
+
+
+@pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: value["type"])
 def test_a_question_gets_an_answer_of_its_own_kind_as_json(value: dict[str, Any]) -> None:
     answer = wire.encode_answer(BatchDecider().answer(wire.decode_question(value)))
     assert answer["type"] == f"{value['type']}Answer"

@@ -1,12 +1,13 @@
 """Questions about a stage, and their answers: the twin of the shim's questions (Contract.scala).
 
 Sizes are bytes. A group is a set of exchanges whose partitions belong together, such as the two sides of a
-join: they get one number, and the same ranges. `slots` is the current number, 0 if unknown. These fields are
-settings of the application, None if it has not set them: `chosen` is its spark.sql.shuffle.partitions,
-`parallelism` its spark.default.parallelism, and `advised` its
-spark.sql.adaptive.advisoryPartitionSizeInBytes. Of its spark.sql.adaptive.coalescePartitions, `lower` is
-minPartitionNum, `smallest` minPartitionSize and `parallelism_first` parallelismFirst. `plan` identifies the
-subject of a question in each of its executions, and `kept` is what it was given before, None if nothing.
+join: they get one number, and the same ranges. `slots` is the current number, 0 if unknown; the policy
+process fills it in, since the shim does not know it. These fields are settings of the application, None if it
+has not set them: `chosen` is its spark.sql.shuffle.partitions, `parallelism` its spark.default.parallelism,
+and `advised` its spark.sql.adaptive.advisoryPartitionSizeInBytes. Of its
+spark.sql.adaptive.coalescePartitions, `lower` is minPartitionNum, `smallest` minPartitionSize and
+`parallelism_first` parallelismFirst. `plan` identifies the subject of a question in each of its executions,
+and `kept` is what it was given before, None if nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class InitialCount:
     group: str
     exchanges: tuple[PlannedExchange, ...]
     planned: int
-    slots: int
+    slots: int = 0
     chosen: int | None = None
     parallelism: int | None = None
     advised: int | None = None
@@ -120,7 +121,7 @@ class Ranges:
 
     group: str
     exchanges: tuple[WrittenExchange, ...]
-    slots: int
+    slots: int = 0
     left: Left | None = None
     chosen: int | None = None
     parallelism: int | None = None
@@ -162,7 +163,7 @@ class SplitSize:
     scan: str
     bytes: int
     openings: int = 0
-    slots: int
+    slots: int = 0
     planned: int
     smallest: int
     largest: int
@@ -187,7 +188,7 @@ class SplitOffsets:
 
     scan: str
     late: bool
-    slots: int
+    slots: int = 0
 
 
 @frozen(kw_only=True)
@@ -211,7 +212,7 @@ class JoinPartitions:
     source: str
     planned: int
     joinable: bool
-    slots: int
+    slots: int = 0
 
 
 @frozen(kw_only=True)

@@ -1,11 +1,12 @@
 """Run all of Spark's own suites that run queries, with the plugin as shipped; repeat failures without it.
 
-usage: python -m integration.spark_suites.sweep [--minutes N] [--share I/N] [--again] [WORD...]
+usage: python -m integration.spark_suites.sweep [--minutes N] [--share I/N] [--compare] [--again] [WORD...]
 
 Each suite's outcome is kept in target/spark-suites/SPARK/sweep, so that a later call continues where an
 earlier one ended; calls with different shares may run side by side. A suite that passes completely with the
-plugin is not run without it. Expected differences are listed in differences.py, with their reasons. The last
-line is one JSON object.
+plugin is not run without it. A test that fails only with the plugin is explained if it passes once the
+plugin keeps the user's partitions (explicitParallelism fixed), or also the user's state store; other expected
+differences are in differences.py, with their reasons. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from integration.spark_suites.differences import BY_CHANCE, differences
 from integration.spark_suites.run import DEFAULTS
 from integration.spark_suites.suite_jars import suite_jars
 from integration.spark_suites.suite_runner import Outcomes, results_folder, run_suites
+from spark_elastic.core.keys.key import PREFIX
+from spark_elastic.core.keys.rescaling import EXPLICIT_PARALLELISM, STATE_STORE
 
 _SQL = "org.apache.spark.sql."
 #: The packages with suites that run queries.
@@ -62,8 +65,9 @@ def _is_abstract(content: bytes) -> bool:
 class Kept:
     """The outcomes of one side, with or without the plugin, in one file per suite."""
 
-    def __init__(self, side: str) -> None:
-        self._folder = results_folder() / "sweep" / side
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._folder = results_folder() / "sweep" / name
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def has(self, suite: str) -> bool:
@@ -89,6 +93,13 @@ class Kept:
         return self._folder / f"{suite}.json"
 
 
+#: The user's words that explain a difference: with them, the test passes with the plugin too.
+_EXPLANATIONS = {
+    "partitions": {**DEFAULTS, f"{PREFIX}{EXPLICIT_PARALLELISM.name}": "fixed"},
+    "store": {f"{PREFIX}{EXPLICIT_PARALLELISM.name}": "fixed", f"{PREFIX}{STATE_STORE.name}": "unchanged"},
+}
+
+
 def broken(suite: str, plugin: Outcomes, plain: Outcomes) -> dict[str, str]:
     """Return the tests that fail only with the plugin and for no known reason, with their messages."""
     explained = {**differences(suite, DEFAULTS), **BY_CHANCE.get(suite, {})}
@@ -109,14 +120,24 @@ def main() -> int:
     if arguments.again:
         for suite in suites:
             plugin.forget(suite)
-    _run(plugin, [s for s in suites if not plugin.has(s)], DEFAULTS, until, part)
-    doubtful = [s for s in suites if plugin.has(s) and _is_doubtful(plugin.outcomes(s))]
+    if not arguments.compare:
+        _run(plugin, [s for s in suites if not plugin.has(s)], DEFAULTS, until, part)
+    done = [s for s in suites if plugin.has(s)]
+    doubtful = [s for s in done if _is_doubtful(plugin.outcomes(s))]
     _run(plain, [s for s in doubtful if not plain.has(s)], None, until, part)
-    found = {s: b for s in doubtful if plain.has(s) for b in [_compared(plugin, plain, s)] if b}
+    compared = [s for s in doubtful if plain.has(s)]
+    found = {s: broken(s, plugin.outcomes(s) or {}, plain.outcomes(s) or {}) for s in compared}
+    explained: dict[str, int] = {}
+    for name, settings in _EXPLANATIONS.items():
+        side = Kept(name)
+        _run(side, [s for s, tests in found.items() if tests and not side.has(s)], settings, until, part)
+        rest = {s: _failing(tests, side.outcomes(s) or {}) for s, tests in found.items()}
+        explained[name] = sum(map(len, found.values())) - sum(map(len, rest.values()))
+        found = rest
+    found = {s: tests for s, tests in found.items() if tests}
     for suite, tests in found.items():
         for test, why in tests.items():
             print(f"{suite.removeprefix(_SQL)}: {test}: {why.splitlines()[0][:200] if why else ''}")
-    done = [s for s in suites if plugin.has(s)]
     counts = [plugin.outcomes(s) or {} for s in done]
     print(
         json.dumps(
@@ -125,7 +146,8 @@ def main() -> int:
                 "run": len(done),
                 "tests": sum(map(len, counts)),
                 "passed": sum(list(c.values()).count(None) for c in counts),
-                "to_compare": sum(not plain.has(s) for s in doubtful),
+                "to_compare": len(doubtful) - len(compared),
+                "explained": explained,
                 "broken": {suite: sorted(tests) for suite, tests in found.items()},
             }
         )
@@ -137,19 +159,21 @@ def _is_doubtful(outcomes: Outcomes | None) -> bool:
     return not outcomes or any(why is not None for why in outcomes.values())
 
 
-def _compared(plugin: Kept, plain: Kept, suite: str) -> dict[str, str]:
-    return broken(suite, plugin.outcomes(suite) or {}, plain.outcomes(suite) or {})
+def _failing(tests: Mapping[str, str], outcomes: Outcomes) -> dict[str, str]:
+    """Return those of the tests that fail, or were not run, on another side."""
+    return {test: why for test, why in tests.items() if outcomes.get(test, why) is not None}
 
 
 def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, until: float, part: int) -> None:
-    with_plugin = settings is not None
-    name = "plugin" if with_plugin else "plain"
     waiting = deque(_groups(suites))
     while waiting and time.monotonic() < until:
         together = waiting.popleft()
         started = time.monotonic()
         outcomes = run_suites(
-            together, plugin=with_plugin, settings=dict(settings or {}), name=f"sweep-{name}-{part}"
+            together,
+            plugin=settings is not None,
+            settings=dict(settings or {}),
+            name=f"sweep-{side.name}-{part}",
         )
         missing = [suite for suite in together if not outcomes[suite]]
         for suite in together:
@@ -160,7 +184,7 @@ def _run(side: Kept, suites: list[str], settings: Mapping[str, str] | None, unti
             waiting.append(missing[:1])
             if missing[1:]:
                 waiting.appendleft(missing[1:])
-        print(f"{name} {time.monotonic() - started:5.0f} s {_summary(outcomes)}", flush=True)
+        print(f"{side.name} {time.monotonic() - started:5.0f} s {_summary(outcomes)}", flush=True)
 
 
 def _groups(suites: list[str]) -> Iterator[list[str]]:
@@ -188,6 +212,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--share", type=_share, default=(1, 1), metavar="I/N", help="only the I-th of every N suites"
     )
+    parser.add_argument("--compare", action="store_true", help="only compare what was run with the plugin")
     parser.add_argument("--again", action="store_true", help="forget what was run with the plugin")
     return parser.parse_args()
 

@@ -131,7 +131,7 @@ def main() -> int:
     for name, settings in _EXPLANATIONS.items():
         side = Kept(name)
         _run(side, [s for s, tests in found.items() if tests and not side.has(s)], settings, until, part)
-        rest = {s: _failing(tests, side.outcomes(s) or {}) for s, tests in found.items()}
+        rest = {s: failing(tests, side.outcomes(s) or {}) for s, tests in found.items()}
         explained[name] = sum(map(len, found.values())) - sum(map(len, rest.values()))
         found = rest
     found = {s: tests for s, tests in found.items() if tests}
@@ -159,7 +159,7 @@ def _is_doubtful(outcomes: Outcomes | None) -> bool:
     return not outcomes or any(why is not None for why in outcomes.values())
 
 
-def _failing(tests: Mapping[str, str], outcomes: Outcomes) -> dict[str, str]:
+def failing(tests: Mapping[str, str], outcomes: Outcomes) -> dict[str, str]:
     """Return those of the tests that fail, or were not run, on another side."""
     return {test: why for test, why in tests.items() if outcomes.get(test, why) is not None}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.spark_suites import baseline
+from integration.spark_suites import baseline, sweep
 from integration.spark_suites.differences import differences
 from integration.spark_suites.run import DEFAULT
 from integration.spark_suites.suite_jars import published, suites_version
@@ -50,3 +50,14 @@ def test_a_suite_without_a_decision_of_its_own_has_no_answer(tmp_path: Path) -> 
     assert has_answered(tmp_path, warmed_up=False)
     (tmp_path / "spark-elastic-local-2.jsonl.1").write_text(decided)
     assert has_answered(tmp_path, warmed_up=True)
+
+
+def test_a_sweep_reports_what_fails_with_the_plugin_alone() -> None:
+    suite = "org.apache.spark.sql.streaming.StreamingQuerySuite"
+    known = "SPARK-53942: changing the number of stateless shuffle partitions via config"
+    plain = {"a": None, "b": None, "c": "fails anyway", "d": None, known: None}
+    plugin = {"a": None, "b": "1 did not equal 5", "c": "fails", known: "1 did not equal 5"}
+    found = sweep.broken(suite, plugin, plain)
+    assert found == {"b": "1 did not equal 5", "d": "not run"}
+    # With the user's own partitions b passes, and what was not run there explains nothing.
+    assert sweep.failing(found, {"a": None, "b": None}) == {"d": "not run"}

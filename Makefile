@@ -23,7 +23,7 @@ machine: ## check that this machine has what is needed
 	  { echo "spark-elastic: $(PYTHON) is older than 3.10: install a newer one and type make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { echo "spark-elastic: $(PYTHON) has no venv: install it (Debian: apt-get install python3-venv)"; exit 1; }
-	@$(PYTHON) python/spark_elastic_tools/maven.py
+	@$(PYTHON) python/spark_elastic_tools/java.py
 
 venv: .venv/installed ## make .venv with the package (editable) and all that tests and lint need
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from spark_elastic_lab.demo.cluster import spark_home
-from spark_elastic_tools.maven import find_java
+from spark_elastic_tools.java import find_java
 
 JAR = "jdk.jartool/sun.tools.jar.Main"
 JCMD = "jdk.jcmd/sun.tools.jcmd.JCmd"

@@ -26,7 +26,7 @@ from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
 from spark_elastic.jar import jar_path
 from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
-from spark_elastic_tools.maven import find_java
+from spark_elastic_tools.java import find_java
 
 _RECORD = "-XX:+RecordDynamicDumpInfo"
 _BATCHES = 3

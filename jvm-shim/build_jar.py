@@ -21,7 +21,8 @@ from pathlib import Path
 from pyspark_jars import jars_of_pyspark
 from sbt import run_sbt
 from spark_elastic.installation import installed_pyspark
-from spark_elastic_tools.maven import FetchError, NoJavaError, locked
+from spark_elastic_tools.java import NoJavaError
+from spark_elastic_tools.maven import FetchError, locked
 from spark_versions import SparkVersion, supported
 
 CHECKOUT = Path(__file__).parent.parent

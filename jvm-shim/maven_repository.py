@@ -24,7 +24,8 @@ from attrs import frozen
 
 import engine
 from build_jar import CHECKOUT, SOURCES, build, project_version, source_folders
-from spark_elastic_tools.maven import FetchError, NoJavaError
+from spark_elastic_tools.java import NoJavaError
+from spark_elastic_tools.maven import FetchError
 from spark_versions import SparkVersion, supported
 
 # Elements without which Maven Central refuses a description.

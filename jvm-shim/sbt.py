@@ -12,7 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from spark_elastic_tools.maven import FetchError, cache_dir, fetch, find_java
+from spark_elastic_tools.java import find_java
+from spark_elastic_tools.maven import FetchError, cache_dir, fetch
 
 LAUNCHER = "org.scala-sbt:sbt-launch:1.12.0"
 LAUNCHER_SHA256 = "a4f78ef1afcf69bbbd0ddc69caf8bcaa04e643d526712d654417b232248932fb"

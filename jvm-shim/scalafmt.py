@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark_elastic_tools.maven import FetchError, NoJavaError, fetch, find_java
+from spark_elastic_tools.java import NoJavaError, find_java
+from spark_elastic_tools.maven import FetchError, fetch
 
 CHECKOUT = Path(__file__).parent.parent
 CONFIG = CHECKOUT / ".scalafmt.conf"

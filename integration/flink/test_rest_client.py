@@ -21,7 +21,7 @@ from integration.streaming.launch import AT_ONCE, WITH_PLUGIN
 from integration.streaming.waiting import eventually
 from integration.streaming.world import Totals, partitions_after_batch, totals
 from spark_elastic.core.events import SourceFacts
-from spark_elastic_tools.maven import find_java
+from spark_elastic_tools.java import find_java
 from tests.unit.http.world import API, COUNTS, ID, REQUIREMENTS
 from tests.unit.tools.cli.served import Served, served
 

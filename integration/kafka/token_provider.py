@@ -14,7 +14,8 @@ from pathlib import Path
 
 from spark_elastic_lab.demo.broker import source_jars
 from spark_elastic_lab.demo.cluster import spark_home
-from spark_elastic_tools.maven import FetchError, NoJavaError, find_java
+from spark_elastic_tools.java import NoJavaError, find_java
+from spark_elastic_tools.maven import FetchError
 
 _SOURCES = Path(__file__).parent / "token-provider"
 _TARGET = Path(__file__).parents[2] / "target" / "token-provider"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from build_jar import NotListedError, installed_row
 from spark_elastic.installation import pyspark_home
-from spark_elastic_tools.maven import FetchError, NoJavaError, NotPublishedError, fetch
+from spark_elastic_tools.java import NoJavaError
+from spark_elastic_tools.maven import FetchError, NotPublishedError, fetch
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 from integration.spark_suites.suite_jars import REPOSITORY, pyspark_jars, suite_jars, suites_version
 from spark_elastic.jar import jar_path
+from spark_elastic_tools.java import find_java
 
 # A hung suite must not hold up everything; the slowest takes about 4 minutes on two cores.
 _TIME_LIMIT_S = 1800
@@ -111,9 +112,8 @@ def _command(suites: Sequence[str], folder: Path, settings: dict[str, str], plug
     jars = suite_jars()
     # pyspark's jars come first: the companions bring older copies of Scala's libraries.
     class_path = [f"{pyspark_jars()}/*", *map(str, jars), *([str(jar_path())] if plugin else [])]
-    java = str(Path(os.environ["JAVA_HOME"], "bin", "java")) if os.environ.get("JAVA_HOME") else "java"
     return [
-        java,
+        find_java(),
         *_JVM,
         f"-Dspark.test.home={folder / 'home'}",
         f"-Djava.io.tmpdir={folder}",

@@ -14,18 +14,18 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from spark_elastic.jar import jar_path
 from spark_elastic_lab.demo.cluster import SMALL_JVM, spark_home
+from spark_elastic_tools.java import find_java
 
 
 @contextmanager
 def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
     """Give Py4J's view of a fresh JVM, started with these options; `class_path` comes before Spark's."""
     jars = spark_home() / "jars"
-    java_home = os.environ.get("JAVA_HOME")
     port, token, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
         classpath=os.pathsep.join(map(str, [jar_path(), *class_path, jars / "*"])),
         javaopts=[*SMALL_JVM.split(), *options],
-        java_path=os.path.join(java_home, "bin", "java") if java_home else "java",
+        java_path=find_java(),
         enable_auth=True,
         return_proc=True,
         die_on_exit=True,

@@ -16,7 +16,8 @@ import psutil
 from spark_elastic_lab.demo.broker import ReservedPorts
 from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J, SMALL_JVM, isolated_environment, spark_home
 from spark_elastic_lab.demo.processes import LoggedProcess
-from spark_elastic_tools.maven import fetch, find_java
+from spark_elastic_tools.java import find_java
+from spark_elastic_tools.maven import fetch
 
 if TYPE_CHECKING:
     from typing_extensions import Self

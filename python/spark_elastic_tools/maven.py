@@ -7,7 +7,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
+
+from spark_elastic_tools.java import find_java
 
 # The folder for downloads, outside any checkout or installation.
 
@@ -35,55 +36,6 @@ def locked(name: str) -> Iterator[Path]:
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
-
-
-# Find the Java that everything runs on.
-# The Makefile runs this file by its path before anything is installed: import only the standard library.
-
-
-OLDEST = 17
-PACKAGE = f"openjdk-{OLDEST}-jdk-headless"
-ADVICE = f"install a JDK {OLDEST} or later (Debian: apt-get install {PACKAGE}) or set JAVA_HOME"
-
-
-class NoJavaError(Exception):
-    """Java is missing or too old; the message says what to install."""
-
-
-def major_version(banner: str) -> int:
-    """Return the major version in the output of `java -version`, or 0 if there is none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', banner)
-    return int(found.group(1)) if found else 0
-
-
-def find_java() -> str:
-    """Return the path of java in JAVA_HOME, else on PATH; raise NoJavaError if it cannot be used."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None:
-        raise NoJavaError(f"no java on PATH and JAVA_HOME is not set: {ADVICE}")
-    try:
-        run = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise NoJavaError(f"{java} does not run ({error}): {ADVICE}") from error
-    version = major_version(run.stderr)
-    if version < OLDEST:
-        raise NoJavaError(f"{java} is Java {version or 'of an unknown version'}: {ADVICE}")
-    return java
-
-
-def check_compiler(java: str) -> None:
-    """Raise NoJavaError if `java` has no compiler, which building the shim needs."""
-    described = subprocess.run([java, "--describe-module", "jdk.compiler"], capture_output=True, check=False)
-    if described.returncode != 0:
-        raise NoJavaError(f"{java} is only a runtime, without a compiler: {ADVICE}")
-
-
-if __name__ == "__main__":
-    try:
-        check_compiler(find_java())
-    except NoJavaError as error:
-        sys.exit(f"spark-elastic: {error}")
 
 
 class FetchError(Exception):

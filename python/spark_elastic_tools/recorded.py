@@ -14,9 +14,10 @@ from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.http.app import API, make_application
 from spark_elastic.http.wsgi import SCRIPT_NAME, HttpRequest, call
-from spark_elastic.runtime.board import Board, Watched
 from spark_elastic.runtime.entries import Entry, EventEntry, Header, Unreadable, read_journal
 from spark_elastic.runtime.replay import Answered, Failed, Player, StateRefused
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher, Watched
 from spark_elastic.version import __version__
 from spark_elastic_tools.client import Busy, Json, Refused, UnknownQuery
 
@@ -29,9 +30,9 @@ class Recorded:
     """
 
     def __init__(self) -> None:
-        self._board = Board()
-        self._application = make_application(self._board)
-        self._player = Player(_Seen(self._board))
+        self._publisher = Publisher()
+        self._application = make_application(self._publisher, RequestQueue())
+        self._player = Player(_Seen(self._publisher))
         self.known = False
 
     def read(self, entry: Entry) -> None:
@@ -47,12 +48,12 @@ class Recorded:
                 case Failed(error=error):
                     raise error
                 case Answered(stage=stage):
-                    self._board.decided(dict(stage.written))
-                    list(self._board.take_decided())  # the journal already holds them
+                    self._publisher.stages.add(dict(stage.written))
+                    list(self._publisher.stages.take_unwritten())  # the journal already holds them
 
     def get(self, path: str) -> Json:
         """Return the API's document at `path`. Raises Failure."""
-        self._board.publish()
+        self._publisher.publish()
         path, _, query = path.partition("?")
         request = HttpRequest(
             id="", method="GET", path=f"{SCRIPT_NAME}{API}{path}", query=query, may_modify=False, left_ms=0
@@ -71,32 +72,32 @@ class Recorded:
                 f"type `pip install 'spark-elastic[cli]=={header.version}'`"
             )
         if self._player.header is not None and header.part == 0:
-            self._board.restarts += 1
+            self._publisher.restarts += 1
 
     def _introduce(self, event: Event) -> None:
-        """Introduce the application to the board, from a snapshot or, if that is missing, from the header."""
+        """Introduce the application, by a snapshot or, if that is missing, by the header."""
         header, settings = self._player.header, self._player.settings
         assert header is not None
         name = header.application
         if isinstance(event, Snapshot):
-            self._board.begin(settings, event)
+            self._publisher.begin(settings, event)
         elif not self.known:
             first = Snapshot(id="", at=0, application=name, application_name=name, spark_version="(unknown)")
-            self._board.begin(settings, first)
+            self._publisher.begin(settings, first)
         self.known = True
 
 
 @frozen
 class _Seen:
-    """Creates schedulers that a board can show."""
+    """Creates schedulers whose state a publisher can show."""
 
-    board: Board
+    publisher: Publisher
 
     def __call__(self, settings: CoreSettings) -> Watched:
-        return self.board.scheduler(settings)
+        return self.publisher.scheduler(settings)
 
     def restore(self, state: Mapping[str, Any]) -> Watched:
-        return self.board.watch(Scheduler.restore(state))
+        return self.publisher.watch(Scheduler.restore(state))
 
 
 def recorded(path: Path) -> Recorded:

@@ -54,8 +54,8 @@ def test_an_http_request_and_its_answer_are_understood() -> None:
 def test_metrics_for_the_metrics_system_have_the_names_that_are_agreed() -> None:
     golden = json.loads((GOLDEN / "metrics.json").read_text())
     with world() as running:
-        assert running.board.view is not None
-        found = flat(running.board.view)
+        assert running.publisher.view is not None
+        found = flat(running.publisher.view)
     assert {name: found.get(name) for name in golden} == golden
 
 

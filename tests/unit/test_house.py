@@ -13,7 +13,6 @@ import spark_elastic
 import spark_versions
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, find_jar
-from spark_elastic_tools import maven
 from tests.unit.shellcheck import complaints
 
 CHECKOUT = Path(__file__).parents[2]
@@ -115,26 +114,6 @@ def test_jar_of_another_version_does_not_fit(tmp_path: Path) -> None:
     stale = put_jar(tmp_path, "4.2", version="0.0.1")
     with pytest.raises(JarNotFoundError, match=re.escape(stale.name)):
         find_jar(tmp_path, Spark("4.2.0"))
-
-
-@pytest.mark.parametrize(
-    ("banner", "major"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('java version "1.8.0_401"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ("no version here", 0),
-    ],
-)
-def test_java_version_is_read_from_its_banner(banner: str, major: int) -> None:
-    assert maven.major_version(banner) == major
-
-
-def test_missing_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(maven.NoJavaError, match="install a JDK 17 or later"):
-        maven.find_java()
 
 
 def test_a_changed_source_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ def targets() -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("name", SCALERS)
 def test_an_autoscaler_goes_by_a_metric_of_ours_and_the_slots_of_a_worker(name: str) -> None:
     with world() as running:
-        assert running.board.view is not None
-        exported = {f"spark_elastic_{metric.name}" for metric in metrics(running.board.view)}
+        assert running.publisher.view is not None
+        exported = {f"spark_elastic_{metric.name}" for metric in metrics(running.publisher.view)}
     metric, target = targets()[name]
     assert metric in exported
     assert target == environment()["SPARK_WORKER_CORES"]

@@ -77,7 +77,7 @@ def test_nothing_that_is_planted_comes_out_again(tmp_path: Path, caplog: pytest.
         api.send(ev.ExecutorRemoved, executor="1", reason=f"could not write {url}")
         api.send(ev.ActionFailed, action="a1", query=ID, error=f"could not write {url}")
         api.send(ev.QueryTerminated, query=ID, run="r1", error=f"no route to {url}")
-        Stages(api.board).answer({"id": "h1", "questions": [{"type": url}]})
+        Stages(api.publisher).answer({"id": "h1", "questions": [{"type": url}]})
         answers = [
             api.get(f"{API}{path}").text
             for path in ("/overview", "/queries", "/decisions", f"/queries/{ID}/exceptions", f"/queries/{ID}")

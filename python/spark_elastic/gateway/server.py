@@ -27,7 +27,6 @@ from spark_elastic.http.wsgi import (
     decode_request,
     encode_answer,
 )
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.port import (
     MAX_WAIT_MS,
     GatewayError,
@@ -36,7 +35,8 @@ from spark_elastic.runtime.port import (
     RequestGateway,
     Unanswered,
 )
-from spark_elastic.runtime.view import View
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher, View
 
 _log = logging.getLogger(__name__)
 _END_S = 1.5
@@ -51,16 +51,24 @@ T = TypeVar("T")
 
 
 class Server:
-    """Answers HTTP requests about the state of `board`, and questions about batch stages through `stages`.
+    """Answers HTTP requests, and questions about batch stages through `stages`.
 
-    `connect` makes the connection to the driver.
+    Reads are answered from `publisher`, writes go through `requests`. `connect` makes the connection to the
+    driver.
 
     Errors here are logged, lead to a retry, and never end the policy.
     """
 
-    def __init__(self, connect: Callable[[], RequestGateway], board: Board, stages: Stages) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], RequestGateway],
+        publisher: Publisher,
+        requests: RequestQueue,
+        stages: Stages,
+    ) -> None:
         self._connect = connect
-        self._board = board
+        self._publisher = publisher
+        self._requests = requests
         self._stages = stages
         self._ending = threading.Event()
         self._lock = threading.Lock()
@@ -89,7 +97,7 @@ class Server:
         gateway = self._until_it_works(self._connect)
         if gateway is None:
             return
-        self._board.wake = gateway.wake
+        self._requests.wake = gateway.wake
         stages = partial(self._serve_stages, gateway)
         self._until_it_works(lambda: self._run("stages", stages))
         writes = partial(self._serve, gateway, "writes", self._answer)
@@ -157,7 +165,7 @@ class Server:
 
     def _metrics(self) -> Mapping[str, float] | None:
         """Return the values for Spark's metrics system; None if they are unchanged or were sent just now."""
-        view, now = self._board.view, time.monotonic()
+        view, now = self._publisher.view, time.monotonic()
         if view is None or view is self._told or now - self._told_at < _FIGURES_EVERY_S:
             return None
         self._told, self._told_at = view, now
@@ -184,7 +192,7 @@ class Server:
                 if self._application is None:
                     from spark_elastic.http.app import make_application
 
-                    self._application = make_application(self._board)
+                    self._application = make_application(self._publisher, self._requests)
             return call(self._application, request)
         except Exception as error:
             _log.exception("an HTTP request failed")

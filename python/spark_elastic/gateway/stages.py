@@ -9,8 +9,8 @@ from typing import Any
 
 from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.keys.application import ADVISE_ONLY
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.port import JsonObject
+from spark_elastic.runtime.view import Publisher
 from spark_elastic.wire import WireError, decode_question, encode_answer
 
 _log = logging.getLogger(__name__)
@@ -20,13 +20,13 @@ _ADVICE = ("partitions", "specs", "tasks")
 
 
 class Stages:
-    """Decides about batch stages with the settings and slots on `board`, and records each decision there.
+    """Decides about batch stages with the settings and slots in `publisher`, and records each decision there.
 
     Errors here are logged and lead to an empty answer, and never end the policy.
     """
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
         self._decider: BatchDecider | None = None
 
     def warm_up(self) -> None:
@@ -63,7 +63,7 @@ class Stages:
     def _answer(self, given: Any, request: JsonObject) -> JsonObject:
         if not isinstance(given, dict):
             raise WireError("a question is no object")
-        view = self._board.view
+        view = self._publisher.view
         if view is None:
             raise WireError("it came before the settings")
         if self._decider is None:
@@ -76,7 +76,9 @@ class Stages:
             took = (time.perf_counter_ns() - began) // 1_000
             asked = {key: request.get(key, 0) for key in ("unanswered", "last_us")}
             at = time.time_ns() // 1_000_000
-            self._board.decided({"at": at, "question": question, "answer": answer, "took_us": took, **asked})
+            self._publisher.stages.add(
+                {"at": at, "question": question, "answer": answer, "took_us": took, **asked}
+            )
         if view.settings[ADVISE_ONLY]:
             return {**answer, **{key: None for key in _ADVICE if key in answer}}
         return answer

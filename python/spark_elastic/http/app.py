@@ -27,7 +27,8 @@ from spark_elastic.http.resources import (
     Stop,
     Timeline,
 )
-from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher
 
 API = "/api/v1"
 
@@ -48,36 +49,39 @@ class _Methods:
 
 
 def make_application(
-    board: Board, archived: int = MOST_CHARACTERS
+    publisher: Publisher, requests: RequestQueue, archived: int = MOST_CHARACTERS
 ) -> falcon.App[falcon.Request, falcon.Response]:
-    """Build the application for `board`; the archive for an event log has at most `archived` characters."""
+    """Build the application, which reads from `publisher` and hands its writes to `requests`.
+
+    The archive for an event log has at most `archived` characters.
+    """
     app = falcon.App(middleware=[_Methods()])
     app.req_options.strip_url_path_trailing_slash = True
     app.set_error_serializer(serialize)
     app.add_error_handler(Exception, unexpected)
     for path, resource in (
-        ("/overview", Overview(board)),
-        ("/queries", Queries(board)),
-        ("/queries/{query}", Query(board)),
-        ("/queries/{query}/resource-requirements", ResourceRequirements(board)),
-        ("/queries/{query}/savepoints", Savepoints(board)),
-        ("/queries/{query}/stop", Stop(board)),
-        ("/queries/{query}/rescales", Rescales(board)),
-        ("/queries/{query}/exceptions", Exceptions(board)),
-        ("/queries/{query}/timeline", Timeline(board)),
-        ("/jobs/{query}/resource-requirements", ResourceRequirements(board, for_flink=True)),
-        ("/jobs/{query}/rescales/details/{rescale}", RescaleDetails(board)),
-        ("/decisions", Decisions(board)),
-        ("/decisions/{number}", Decision(board)),
-        ("/stages", Stages(board)),
-        ("/stages/{number}", Stage(board)),
+        ("/overview", Overview(publisher)),
+        ("/queries", Queries(publisher)),
+        ("/queries/{query}", Query(publisher)),
+        ("/queries/{query}/resource-requirements", ResourceRequirements(publisher, requests)),
+        ("/queries/{query}/savepoints", Savepoints(publisher, requests)),
+        ("/queries/{query}/stop", Stop(publisher, requests)),
+        ("/queries/{query}/rescales", Rescales(publisher)),
+        ("/queries/{query}/exceptions", Exceptions(publisher)),
+        ("/queries/{query}/timeline", Timeline(publisher)),
+        ("/jobs/{query}/resource-requirements", ResourceRequirements(publisher, requests, for_flink=True)),
+        ("/jobs/{query}/rescales/details/{rescale}", RescaleDetails(publisher)),
+        ("/decisions", Decisions(publisher)),
+        ("/decisions/{number}", Decision(publisher)),
+        ("/stages", Stages(publisher)),
+        ("/stages/{number}", Stage(publisher)),
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)
     for part in PARTS:
-        app.add_route(f"{API}/jobs/{{query}}/rescales/{part}", JobRescales(board, part))
-    app.add_route("/metrics", Metrics(board))
-    app.add_route("/archive", Archive(board, archived))
+        app.add_route(f"{API}/jobs/{{query}}/rescales/{part}", JobRescales(publisher, part))
+    app.add_route("/metrics", Metrics(publisher))
+    app.add_route("/archive", Archive(publisher, archived))
     app.add_sink(_nothing_here)
     return app
 

@@ -15,8 +15,7 @@ import falcon
 
 from spark_elastic.core.bounds.declared import Problem
 from spark_elastic.core.view import QueryView
-from spark_elastic.runtime.board import Board
-from spark_elastic.runtime.view import View
+from spark_elastic.runtime.view import Publisher, View
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +66,9 @@ def unavailable(why: str) -> Refusal:
 # What every resource has to find first: the view, and a query in it.
 
 
-def current(board: Board) -> View:
+def current(publisher: Publisher) -> View:
     """Return the current view. Raises Refusal (503) before the driver has sent the policy anything."""
-    view = board.view
+    view = publisher.view
     if view is None:
         raise unavailable("the policy has just started and has no events yet: try again")
     return view

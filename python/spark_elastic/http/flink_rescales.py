@@ -19,7 +19,7 @@ from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Sta
 from spark_elastic.core.view import QueryView
 from spark_elastic.http.errors import Refusal, as_json, current, find
 from spark_elastic.http.present import vertex_id
-from spark_elastic.runtime.board import Board
+from spark_elastic.runtime.view import Publisher
 
 Json = dict[str, Any]
 
@@ -181,23 +181,23 @@ PARTS: Mapping[str, Callable[[QueryView], Any]] = {
 class JobRescales:
     """One `part` of Flink's API for the kept rescales of a query."""
 
-    board: Board
+    publisher: Publisher
     part: str
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show this part."""
-        response.text = as_json(PARTS[self.part](find(current(self.board).queries, query)))
+        response.text = as_json(PARTS[self.part](find(current(self.publisher).queries, query)))
 
 
 @frozen
 class RescaleDetails:
     """One rescale of a query."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str, rescale: str) -> None:
         """Show the rescale, with the states of the query during it."""
-        view = find(current(self.board).queries, query)
+        view = find(current(self.publisher).queries, query)
         for record in view.history:
             if rescale_id(view.facts.query, record) == rescale.lower():
                 response.text = as_json(details(view, record, states=True))

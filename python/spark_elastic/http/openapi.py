@@ -13,7 +13,7 @@ from spark_elastic.core.query.record import SAVEPOINTS_KEPT
 from spark_elastic.core.rescale.history import Cause, Status, TerminatedReason
 from spark_elastic.core.transitions import TRANSITIONS
 from spark_elastic.http.errors import LARGEST, LATEST
-from spark_elastic.runtime.board import STAGES_KEPT
+from spark_elastic.runtime.decided_stages import STAGES_KEPT
 from spark_elastic.runtime.view import DECISIONS_KEPT
 from spark_elastic.version import __version__
 

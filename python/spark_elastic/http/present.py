@@ -25,7 +25,8 @@ from spark_elastic.core.view import QueryView
 from spark_elastic.http.errors import LARGEST, as_json
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import lacks_of
-from spark_elastic.runtime.board import DecidedStage, Sizes, Timeline
+from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
+from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.runtime.view import View
 from spark_elastic.version import __version__
 

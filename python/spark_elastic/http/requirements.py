@@ -25,20 +25,21 @@ from spark_elastic.http import present
 from spark_elastic.http.errors import Refusal, as_json, current, find
 from spark_elastic.http.present import by_name, read_body, vertex_id, vertex_ids
 from spark_elastic.http.writes import asker, carry_out, guard, read_json, refused
-from spark_elastic.runtime.board import Board, MakeEvent
-from spark_elastic.runtime.view import View
+from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
+from spark_elastic.runtime.view import Publisher, View
 
 
 @frozen
 class ResourceRequirements:
     """The bounds of a query; with `for_flink`, in the form that Flink's own clients read."""
 
-    board: Board
+    publisher: Publisher
+    requests: RequestQueue
     for_flink: bool = False
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the declared bounds, independent of a policy."""
-        view = find(current(self.board).queries, query)
+        view = find(current(self.publisher).queries, query)
         response.set_header("ETag", present.etag(view.declared))
         shown = present.requirements(view.declared)
         if self.for_flink:
@@ -61,14 +62,14 @@ class ResourceRequirements:
         response.text = "{}"
 
     def _change(self, request: falcon.Request, query: str, *, has_body: bool) -> None:
-        view = current(self.board)
+        view = current(self.publisher)
         guard(request, view, has_body=has_body)
         _can_be_changed(find(view.queries, query), view)
         wanted = read_body(read_json(request)) if has_body else None
         if isinstance(wanted, Refused):
             raise refused(*wanted.problems)
         change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
-        carry_out(self.board, request, view, change)
+        carry_out(self.requests, request, view, change)
 
 
 @frozen

@@ -21,8 +21,9 @@ from spark_elastic.http.errors import LARGEST, LATEST, Refusal, as_json, before,
 from spark_elastic.http.metrics import metrics
 from spark_elastic.http.openapi import document
 from spark_elastic.http.writes import asker, carry_out, guard, may_write, read_json
-from spark_elastic.runtime.board import STAGES_KEPT, Board, MakeEvent
-from spark_elastic.runtime.view import DECISIONS_KEPT, View
+from spark_elastic.runtime.decided_stages import STAGES_KEPT
+from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
+from spark_elastic.runtime.view import DECISIONS_KEPT, Publisher, View
 from spark_elastic.settings import Settings
 
 
@@ -30,11 +31,11 @@ from spark_elastic.settings import Settings
 class Queries:
     """All queries, including the latest finished ones."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """List queries with `search` in name or id, ended ones last: at most `limit`, from `offset` on."""
-        queries = current(self.board).queries
+        queries = current(self.publisher).queries
         search = request.get_param("search") or ""
         offset, most = whole(request, "offset", 0, 0, LARGEST), limit(request, LARGEST, LARGEST)
         found = [query for query in queries.values() if _matches(query, search.lower())]
@@ -51,22 +52,22 @@ def _matches(query: QueryView, search: str) -> bool:
 class Query:
     """One query."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the query."""
-        response.text = as_json(present.query(find(current(self.board).queries, query), points=True))
+        response.text = as_json(present.query(find(current(self.publisher).queries, query), points=True))
 
 
 @frozen
 class Rescales:
     """The outcome of each rescale of a query."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """List the rescales, newest first: at most `limit`, with numbers below `before`."""
-        history = find(current(self.board).queries, query).history
+        history = find(current(self.publisher).queries, query).history
         last, most = before(request), limit(request, LARGEST, LARGEST)
         shown = islice((record for record in history if record.number < last), most)
         response.text = as_json({"rescales": [present.rescale(record) for record in shown]})
@@ -76,24 +77,24 @@ class Rescales:
 class Timeline:
     """The recent history of a query, as series for a chart."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the micro-batches, the slots and the lost executors, all after `after` (epoch ms)."""
-        id = find(current(self.board).queries, query).facts.query
+        id = find(current(self.publisher).queries, query).facts.query
         after = whole(request, "after", 0, 0, LATEST)
-        response.text = as_json(present.timeline(self.board.timeline, id, after))
+        response.text = as_json(present.timeline(self.publisher.timeline, id, after))
 
 
 @frozen
 class Exceptions:
     """The failures of a query's runs."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """List the failures, newest first."""
-        failures = find(current(self.board).queries, query).exceptions
+        failures = find(current(self.publisher).queries, query).exceptions
         response.text = as_json({"exceptions": [present.exception(failure) for failure in failures]})
 
 
@@ -104,11 +105,11 @@ class Exceptions:
 class Overview:
     """The application at a glance."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """Show mode, slots, executors, query states, and whether the client may change something."""
-        view = current(self.board)
+        view = current(self.publisher)
         response.text = as_json({**present.overview(view), "mayWrite": may_write(request, view)})
 
 
@@ -122,25 +123,25 @@ _USUAL_STAGES = 100
 class Stages:
     """The last decisions about batch stages."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """List the decisions, newest first; `unanswered` counts the questions left to Spark's own rules."""
-        current(self.board)
+        current(self.publisher)
         last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
-        response.text = as_json(present.stages(self.board.stages, last, most))
+        response.text = as_json(present.stages(self.publisher.stages.newest_first(), last, most))
 
 
 @frozen
 class Stage:
     """One decision about a batch stage."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
         """Show the decision with everything that led to it."""
-        current(self.board)
-        stages = self.board.stages
+        current(self.publisher)
+        stages = self.publisher.stages.newest_first()
         found = next((stage for stage in stages if str(stage.number) == number), None)
         if found is None:
             kept = f"{stages[-1].number} to {stages[0].number}" if stages else "none"
@@ -155,16 +156,17 @@ class Stage:
 class Stop:
     """Stops a query, as its own application would."""
 
-    board: Board
+    publisher: Publisher
+    requests: RequestQueue
 
     def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Stop the query permanently; the order is journaled when the answer arrives, the stop follows."""
-        view = current(self.board)
+        view = current(self.publisher)
         guard(request, view)
         find(view.queries, query)
         if request.content_length and read_json(request) != {}:
             raise Refusal(400, "the body says something, allowed is nothing or {}: send {}")
-        carry_out(self.board, request, view, _Stop(query, asker(request)))
+        carry_out(self.requests, request, view, _Stop(query, asker(request)))
         response.status = falcon.HTTP_202
         response.text = "{}"
 
@@ -196,12 +198,12 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """The metrics for a monitoring system."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
         """Show all metrics."""
         response.content_type = _TEXT
-        response.text = "".join(_lines(current(self.board)))
+        response.text = "".join(_lines(current(self.publisher)))
 
 
 def _lines(view: View) -> Iterator[str]:
@@ -248,11 +250,11 @@ _USUAL_DECISIONS = 100
 class Decisions:
     """The last decisions."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """List the decisions, newest first: those of a `query`, of a `kind`, `after` or `before` a number."""
-        decisions = current(self.board).decisions
+        decisions = current(self.publisher).decisions
         query, kind = request.get_param("query"), request.get_param("kind")
         if kind is not None and kind not in get_args(DecisionKind):
             allowed = ", ".join(get_args(DecisionKind))
@@ -273,11 +275,11 @@ class Decisions:
 class Decision:
     """One decision."""
 
-    board: Board
+    publisher: Publisher
 
     def on_get(self, _: falcon.Request, response: falcon.Response, number: str) -> None:
         """Show the decision with everything that led to it."""
-        decisions = current(self.board).decisions
+        decisions = current(self.publisher).decisions
         found = next((d for d in decisions if str(d.number) == number), None)
         if found is None:
             kept = f"{decisions[0].number} to {decisions[-1].number}" if decisions else "none"
@@ -298,13 +300,13 @@ _STAGES = 200
 class Archive:
     """Answers of the API by their path, with complete lists."""
 
-    board: Board
+    publisher: Publisher
     most: int
 
     def on_get(self, _: falcon.Request, response: falcon.Response) -> None:
         """Show the answers; if they are too long, details of queries are left out, the last queries first."""
         answers, room = {}, self.most
-        for path, answer in self._answers(current(self.board)):
+        for path, answer in self._answers(current(self.publisher)):
             text = as_json(answer)
             room -= len(text)
             if room < 0:
@@ -317,7 +319,7 @@ class Archive:
         queries = [present.query(query) for query in view.queries.values()]
         yield "queries", {"queries": queries, "total": len(queries)}
         yield "decisions", {"decisions": [present.decision(one) for one in reversed(view.decisions)]}
-        yield "stages", present.stages(self.board.stages, most=_STAGES)
+        yield "stages", present.stages(self.publisher.stages.newest_first(), most=_STAGES)
         for id, query in view.queries.items():
             yield f"queries/{id}", present.query(query, points=True)
             yield f"queries/{id}/rescales", {"rescales": [present.rescale(one) for one in query.history]}
@@ -325,7 +327,7 @@ class Archive:
                 f"queries/{id}/exceptions",
                 {"exceptions": [present.exception(one) for one in query.exceptions]},
             )
-            yield f"queries/{id}/timeline", present.timeline(self.board.timeline, id, 0)
+            yield f"queries/{id}/timeline", present.timeline(self.publisher.timeline, id, 0)
 
 
 # Where a savepoint may be written: the request becomes a write with the driver's credentials.
@@ -377,19 +379,20 @@ _EXAMPLE = '{"target": "hdfs://namenode/savepoints", "stop": false}'
 class Savepoints:
     """The savepoints of a query, and requests for another one."""
 
-    board: Board
+    publisher: Publisher
+    requests: RequestQueue
 
     def on_get(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """List the last completed savepoints, newest first.
 
         Whether they still exist is not checked: one may have been removed since.
         """
-        found = find(current(self.board).queries, query)
+        found = find(current(self.publisher).queries, query)
         response.text = as_json({"savepoints": [present.savepoint(taken) for taken in found.savepoints]})
 
     def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Request a savepoint; the order is journaled when the answer arrives, and the savepoint follows."""
-        view = current(self.board)
+        view = current(self.publisher)
         guard(request, view)
         find(view.queries, query)
         target, stop = _read(read_json(request) if request.content_length else {})
@@ -403,7 +406,7 @@ class Savepoints:
                 f"name the folder under which the savepoint is to stand, as in {_EXAMPLE}",
             )
         wish = _Savepoint(query, asker(request), target, within, stop)
-        carry_out(self.board, request, view, wish)
+        carry_out(self.requests, request, view, wish)
         response.status = falcon.HTTP_202
         response.text = "{}"
 

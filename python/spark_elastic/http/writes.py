@@ -13,7 +13,7 @@ from spark_elastic.core.bounds.declared import Problem
 from spark_elastic.core.keys.application import REST_ALLOWED_HOSTS, REST_READ_ONLY
 from spark_elastic.http.errors import Refusal, unavailable
 from spark_elastic.http.wsgi import REQUEST, HttpRequest
-from spark_elastic.runtime.board import Board, Check, Late, NotJournaled
+from spark_elastic.runtime.request_queue import Check, Late, NotJournaled, RequestQueue
 from spark_elastic.runtime.view import View
 
 # The loop answers within milliseconds unless it hangs; the client gets an answer before its own timeout.
@@ -147,13 +147,13 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def carry_out(board: Board, request: falcon.Request, view: View, check: Check) -> None:
+def carry_out(requests: RequestQueue, request: falcon.Request, view: View, check: Check) -> None:
     """Request the event of `check`; return when it is in the journal and the policy has handled it."""
     ours: HttpRequest = request.env[REQUEST]
     # Most mistakes are found here, without any cost to the loop.
     check(view.queries)
     try:
-        board.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
+        requests.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
     except Late:
         raise unavailable("the policy is busy, and nothing was changed: try again") from None
     except NotJournaled:

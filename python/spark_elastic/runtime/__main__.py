@@ -27,13 +27,14 @@ from spark_elastic.gateway.handshake import BadHandshake, Handshake, read_handsh
 from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.redaction import RedactingFormatter
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.clock import SteadyClock
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import GatewayError, Mismatch
+from spark_elastic.runtime.request_queue import RequestQueue
 from spark_elastic.runtime.resume import resume
+from spark_elastic.runtime.view import Publisher
 
 _STDIN = 0
 # Query planning waits for the thread that answers it. That thread must not wait Python's default of 5 ms for
@@ -74,16 +75,16 @@ def main() -> int:
 
 
 def _run(gateway: Py4JGateway, handshake: Handshake) -> None:
-    board = Board(handshake.restarts)
-    goes_on = partial(resume, watch=board.watch)
+    publisher, requests = Publisher(handshake.restarts), RequestQueue()
+    goes_on = partial(resume, watch=publisher.watch)
     clock = SteadyClock()
     opened = partial(open_journal, reading=clock.reading)
-    custom = Host(lambda: board.wake())
-    loop = Loop(gateway, clock, board.scheduler, opened, board, goes_on, custom)
+    custom = Host(lambda: requests.wake())
+    loop = Loop(gateway, clock, publisher.scheduler, opened, publisher, requests, goes_on, custom)
     if not handshake.requests:
         loop.run()
         return
-    server = Server(lambda: Py4JGateway(handshake, requests=True), board, Stages(board))
+    server = Server(lambda: Py4JGateway(handshake, requests=True), publisher, requests, Stages(publisher))
     server.start()
     try:
         loop.run()

@@ -20,11 +20,12 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher
 from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import WireError, decode_event, encode_action, encode_event
 
 if TYPE_CHECKING:
-    from spark_elastic.runtime.board import Board
     from spark_elastic.runtime.policy_watch import PolicyWatch
 
 
@@ -104,8 +105,9 @@ class Loop:
     """Runs a policy until the application ends.
 
     The settings come with the first snapshot. If they cannot be used, the policy is turned off with a message
-    about all errors in them. `custom` asks the custom policies. `skipped` counts the events that could not be
-    understood and were left out.
+    about all errors in them. Other threads read from `publisher`, and put what they want changed into
+    `requests`. `custom` asks the custom policies. `skipped` counts the events that could not be understood
+    and were left out.
     """
 
     def __init__(
@@ -114,7 +116,8 @@ class Loop:
         clock: Clock,
         make_policy: Callable[[CoreSettings], Decider],
         open_journal: Callable[[Settings, Snapshot], Journal],
-        board: Board | None = None,
+        publisher: Publisher | None = None,
+        requests: RequestQueue | None = None,
         resume: Callable[[Settings, Snapshot], Resumed | None] = lambda _settings, _snapshot: None,
         custom: Host | None = None,
     ) -> None:
@@ -123,7 +126,8 @@ class Loop:
         self._make_policy = make_policy
         self._open_journal = open_journal
         self._resume = resume
-        self._board = board
+        self._publisher = Publisher() if publisher is None else publisher
+        self._requests = RequestQueue() if requests is None else requests
         self._custom = Host() if custom is None else custom
         self._timers = Timers()
         self._policy: Decider | None = None
@@ -157,8 +161,8 @@ class Loop:
                 self._write_stages()
                 if self._journal is not None:
                     self._journal.end_batch(self._state)
-                if self._board is not None:
-                    self._board.publish()
+                self._publisher.publish()
+                self._requests.release()  # only now, so that a client sees what its request has changed
                 stop = reply.stop
         finally:
             self._custom.close()
@@ -214,8 +218,7 @@ class Loop:
             self._clock.advance_to(resumed.last_at)
             self._own_events, self._last_event = resumed.own_events, resumed.last_event
             self._journal.goes_on_from(self._state())
-        if self._board is not None:
-            self._board.begin(settings, snapshot)
+        self._publisher.begin(settings, snapshot)
         if (file := settings[application.POLICY_FILE]) is not None:
             # Imported only if needed: importing YAML takes a third of the process's startup time.
             from spark_elastic.runtime.policy_watch import PolicyWatch
@@ -268,10 +271,10 @@ class Loop:
 
     def _take_requests(self) -> None:
         """Handle the requests of clients other than the driver; refuse what cannot be journaled."""
-        if self._board is None or self._policy is None or self._journal is None:
+        if self._policy is None or self._journal is None:
             return
-        for request in self._board.take():
-            event = request.event(self._next_id, self._clock.now())
+        for request in self._requests.take():
+            event = request.event(self._publisher.queries, self._next_id, self._clock.now())
             if event is None:
                 continue
             self._journal.event(encode_event(event))
@@ -288,8 +291,8 @@ class Loop:
 
     def _write_stages(self) -> None:
         """Write the decisions about batch stages that another thread has made in the meantime."""
-        if self._board is not None and self._journal is not None:
-            for decided in self._board.take_decided():
+        if self._journal is not None:
+            for decided in self._publisher.stages.take_unwritten():
                 self._journal.stage(decided)
 
     def _next_id(self) -> str:

@@ -1,20 +1,32 @@
-"""The policy as seen from outside: an immutable snapshot, renewed where it has changed."""
+"""The policy as other threads see it: an immutable snapshot, renewed where it has changed."""
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Container, Mapping
+from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from spark_elastic.core.actions import Decision
-from spark_elastic.core.events import ExecutorInfo
+from spark_elastic.core.actions import Action, Decision, Report
+from spark_elastic.core.events import (
+    BatchStages,
+    Event,
+    ExecutorInfo,
+    ExecutorUsage,
+    Snapshot,
+    StageCompleted,
+)
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.transitions import FINISHED
 from spark_elastic.core.view import QueryView
+from spark_elastic.runtime.decided_stages import DecidedStages
+from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.settings import Settings
 
 # Totals of each query since this policy process started; they never decrease.
@@ -231,3 +243,129 @@ class Decisions:
     def buckets(self) -> tuple[int, ...]:
         """Return the number of events in each bucket of decision times."""
         return tuple(self._buckets)
+
+
+class Publisher:
+    """Publishes what the loop knows to readers in any thread, which never wait for the loop.
+
+    They read `view`, which is None until the first snapshot has been handled, `timeline` and `stages`. The
+    rest is for the loop's thread. `restarts` counts the policy processes before this one.
+    """
+
+    def __init__(self, restarts: int = 0) -> None:
+        self.view: View | None = None
+        self.timeline = Timeline()
+        self.stages = DecidedStages()
+        self.restarts = restarts
+        self._settings: Settings | None = None
+        self._snapshot: Snapshot | None = None
+        self._scheduler: Scheduler | None = None
+        self._shared = (0, 0)
+        self._query_views = QueryViews()
+        self._decisions = Decisions()
+        self._at = 0
+        self._news = False
+
+    def scheduler(self, settings: CoreSettings) -> Watched:
+        """Create a scheduler, and observe it."""
+        return self.watch(Scheduler(settings))
+
+    def watch(self, scheduler: Scheduler) -> Watched:
+        """Observe a scheduler."""
+        self._scheduler = scheduler
+        return Watched(scheduler, self)
+
+    def begin(self, settings: Settings, snapshot: Snapshot) -> None:
+        """Note the settings and the first snapshot of the application."""
+        self._settings = settings
+        self._snapshot = snapshot
+
+    @property
+    def queries(self) -> Mapping[str, QueryView]:
+        """The queries as they are now, ahead of `view`."""
+        return {} if self._scheduler is None else self._scheduler.queries
+
+    def note(self, event: Event, actions: tuple[Action, ...], seconds: float) -> None:
+        """Record an event, its actions, and the time that deciding took."""
+        self._decisions.took(seconds)
+        self._at = max(self._at, event.at)
+        self._news = True
+        if self._scheduler is not None:
+            self.timeline.note(event, self._scheduler.slots.total)
+            # A change of one query can give others more or fewer slots.
+            # In addition, policies look at all queries together.
+            shared = self._scheduler.divisions, self._scheduler.plans
+            if shared != self._shared:
+                self._shared = shared
+                self._query_views.all_stale = True
+        # An event about a stage, or about what an executor holds, changes no query.
+        if not isinstance(event, StageCompleted | BatchStages | ExecutorUsage):
+            self._mark(event)
+        for action in actions:
+            if isinstance(action, Report):
+                self._decisions.keep(action.decision)
+                if action.decision.query is not None:
+                    # When one query's move ends, another query can begin its own.
+                    self._query_views.stale.add(action.decision.query)
+
+    def _mark(self, event: Event) -> None:
+        """Mark the queries that need a new view."""
+        query = getattr(event, "query", None)
+        if query is not None:
+            self._query_views.stale.add(query)
+        else:
+            # An executor or a policy file may affect any query.
+            self._query_views.all_stale = True
+
+    def publish(self) -> None:
+        """Publish what has changed."""
+        if self._news and self._scheduler is not None and self._settings and self._snapshot:
+            self._news = False
+            self.view = self._look(self._scheduler, self._settings, self._snapshot)
+
+    def _look(self, scheduler: Scheduler, settings: Settings, snapshot: Snapshot) -> View:
+        queries = self._query_views.renew(scheduler)
+        self.timeline.keep_only(queries)
+        return View(
+            at=self._at,
+            application=snapshot.application,
+            application_name=snapshot.application_name,
+            spark_version=snapshot.spark_version,
+            parts=snapshot.parts,
+            settings=settings,
+            restarts=self.restarts,
+            slots=scheduler.slots.total,
+            executors=tuple(scheduler.slots.executors.values()),
+            usable=dict(scheduler.slots.usable),
+            exclusions=dict(scheduler.slots.exclusions),
+            usual_slots=scheduler.usual_slots,
+            queries=queries,
+            custom_policies=scheduler.custom_policies,
+            decisions=self._decisions.kept(),
+            totals=Totals(
+                rescales=self._query_views.rescales(),
+                paused=self._query_views.paused(),
+                queries=self._query_views.tallies(),
+                decision_buckets=self._decisions.buckets(),
+                decision_seconds=self._decisions.seconds,
+            ),
+        )
+
+
+class Watched:
+    """A scheduler that reports every step to the publisher."""
+
+    def __init__(self, scheduler: Scheduler, publisher: Publisher) -> None:
+        self.scheduler = scheduler
+        self._publisher = publisher
+
+    def handle(self, event: Event) -> tuple[Action, ...]:
+        """Handle one event and return the resulting actions."""
+        begin = time.perf_counter()
+        actions = self.scheduler.handle(event)
+        self._publisher.note(event, actions, time.perf_counter() - begin)
+        return actions
+
+    def save(self) -> dict[str, Any]:
+        """Return the complete state, ready for JSON."""
+        return self.scheduler.save()

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from spark_elastic.installation import spark_in
 from spark_elastic_lab.demo.cluster import spark_home
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
-from spark_elastic_tools.maven import FetchError, fetch, find_java
+from spark_elastic_tools.java import find_java
+from spark_elastic_tools.maven import FetchError, fetch
 
 if TYPE_CHECKING:
     from typing_extensions import Self

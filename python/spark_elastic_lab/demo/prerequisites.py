@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
-import shutil
-import subprocess
 from importlib import metadata
 
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic_lab.demo.data import generator
+from spark_elastic_tools.java import NoJavaError, java_for
 from spark_elastic_tools.live import brief
 from spark_elastic_tools.maven import FetchError
-
-_JAVA_ADVICE = "install a JRE or JDK 17 (Debian: apt-get install openjdk-17-jre-headless)"
 
 
 def problems() -> list[str]:
@@ -30,40 +25,12 @@ def fetch_problem(error: FetchError) -> str:
     return f"{what}: {advice}"
 
 
-def java_version(banner: str) -> int | None:
-    """Return the major version in the output of `java -version`, or None if there is none."""
-    found = re.search(r'version "(?:1\.)?(\d+)', banner)
-    return int(found[1]) if found else None
-
-
-def oldest_java(spark: str | None) -> int:
-    """Return the oldest Java that a Spark version documents; for None, that of the newest Spark."""
-    return 8 if spark is not None and spark.startswith("3.") else 17
-
-
-def java_problem(program: str | None, banner: str, oldest: int) -> str | None:
-    """Describe the problem with the Java at `program` that prints `banner`; return None if there is none."""
-    if program is None:
-        return f"no Java found: {_JAVA_ADVICE}, or set JAVA_HOME"
-    version = java_version(banner)
-    if version is None or version < oldest:
-        what = "does not run" if version is None else f"is Java {version}"
-        return f"{program} {what}, Spark needs Java {oldest} or newer: {_JAVA_ADVICE}, then set JAVA_HOME"
-    return None
-
-
 def _java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    # As in Spark itself, JAVA_HOME takes precedence, even if its path does not exist.
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    oldest = oldest_java(_spark())
-    if program is None:
-        return java_problem(None, "", oldest)
     try:
-        banner = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:
-        banner = ""
-    return java_problem(program, banner, oldest)
+        java_for(_spark())
+    except NoJavaError as error:
+        return str(error)
+    return None
 
 
 def _spark() -> str | None:

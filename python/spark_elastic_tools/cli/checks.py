@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -29,8 +27,8 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
 from spark_elastic.version import __version__
-from spark_elastic_lab.demo.prerequisites import java_problem, java_version, oldest_java
 from spark_elastic_tools.client import Driver, Json, NoDriver
+from spark_elastic_tools.java import NoJavaError, java_for
 
 _OLDEST_PYTHON = (3, 10)
 _PROBE_TIMEOUT_S = 20
@@ -71,17 +69,12 @@ def python() -> Check:
 
 def java(spark: Spark | None) -> Check:
     """Check the Java that this Spark would run."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    banner = ""
-    if program is not None:
-        with suppress(OSError):  # java_problem reports that it does not run
-            banner = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
-    problem = java_problem(program, banner, oldest_java(spark.version if spark is not None else None))
-    if problem is not None:
-        found, _, change = problem.partition(": ")
-        return Check.fail("java", found, change)
-    return Check.ok("java", f"Java {java_version(banner)} ({program})")
+    try:
+        found = java_for(spark.version if spark is not None else None)
+    except NoJavaError as error:
+        problem, _, change = str(error).partition(": ")
+        return Check.fail("java", problem, change)
+    return Check.ok("java", f"Java {found.version} ({found.program})")
 
 
 def spark(found: Spark | None) -> Check:

@@ -24,7 +24,7 @@ def api() -> Iterator[World]:
 
 def archive(api: World, most: int = MOST_CHARACTERS) -> dict[str, Any]:
     request = HttpRequest(id="h1", method="GET", path="/elastic/archive", may_modify=False, left_ms=1_000)
-    answer = call(make_application(api.board, archived=most), request)
+    answer = call(make_application(api.publisher, api.requests, archived=most), request)
     assert answer.status == 200
     return {path: json.loads(text) for path, text in json.loads(answer.body)["answers"].items()}
 

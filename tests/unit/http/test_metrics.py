@@ -292,8 +292,8 @@ def test_queries_that_come_and_go_leave_no_metrics_behind() -> None:
         # What the application counts by cause and status stays: there are so many and no more.
         assert sizes[-1] == sizes[1]
         assert len(running.get("/elastic/metrics").text.splitlines()) <= empty + 10
-        assert running.board.view is not None
-        assert len(running.board.view.totals.queries) <= 100
+        assert running.publisher.view is not None
+        assert len(running.publisher.view.totals.queries) <= 100
 
 
 def test_rescales_and_failures_are_told_apart() -> None:
@@ -315,7 +315,7 @@ def test_rescales_and_failures_are_told_apart() -> None:
 
 
 def test_sinks_of_spark_get_the_same_metrics(full: World) -> None:
-    view = full.board.view
+    view = full.publisher.view
     assert view is not None
     found = flat(view)
     assert found["query_load_ratio.counts"] == 0.9

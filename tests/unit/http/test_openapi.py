@@ -92,7 +92,7 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
         # What keeps to the form may still be wrong, as a lower bound above the upper one.
         checks = [positive_data_acceptance]
         statuses.add(case.call_and_validate(base_url=API, app=app, excluded_checks=checks).status_code)
-        if api.board.view is not None and api.board.view.queries[ID].state == "Finished":
+        if api.publisher.view is not None and api.publisher.view.queries[ID].state == "Finished":
             api.send(ev.QuerySubmitted, facts=COUNTS, run="r1")
 
     send()

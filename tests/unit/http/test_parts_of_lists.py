@@ -92,7 +92,7 @@ def test_it_is_said_who_may_write(api: World) -> None:
 
 
 def test_decisions_about_stages_have_numbers_and_sizes_of_tasks(api: World) -> None:
-    stages = Stages(api.board)
+    stages = Stages(api.publisher)
     for number in range(3):
         exchange = {"id": f"e{number}", "bytes": [10, 20, 30]}
         stages.answer(

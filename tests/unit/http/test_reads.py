@@ -204,7 +204,7 @@ def test_metrics_have_names_that_every_monitoring_system_takes() -> None:
     names = ("a.b c", "twice", "twice", None)
     queries = [evolve(STATELESS, query=f"id-{number}", name=name) for number, name in enumerate(names)]
     with world(queries=queries) as running:
-        view = running.board.view
+        view = running.publisher.view
         assert view is not None
         found = flat(view)
     counts = {name.partition(".")[2] for name in found if name.startswith("query_partitions.")}

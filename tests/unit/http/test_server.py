@@ -17,8 +17,9 @@ from spark_elastic.core import events as ev
 from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.http.wsgi import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.port import JsonObject, Lost, QueueName, Served, Unanswered
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher
 from tests.unit.http.world import API, REQUIREMENTS, body, world
 
 
@@ -91,7 +92,7 @@ def test_neither_reads_nor_stages_wait_for_a_write_that_waits_for_the_loop() -> 
     with world() as running:
         driver = Driver()
         running.shim.deaf = True
-        server = Server(lambda: driver, running.board, Stages(running.board))
+        server = Server(lambda: driver, running.publisher, running.requests, Stages(running.publisher))
         server.start()
         driver.queues["writes"].put(message("PUT", REQUIREMENTS, body(1, 2)))
         assert driver.woken.wait(20)
@@ -113,7 +114,7 @@ def test_the_metrics_system_is_told_new_metrics(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("spark_elastic.gateway.server._FIGURES_EVERY_S", 0.01)
     with world() as running:
         driver = Driver()
-        server = Server(lambda: driver, running.board, Stages(running.board))
+        server = Server(lambda: driver, running.publisher, running.requests, Stages(running.publisher))
         server.start()
         first = driver.metrics.get(timeout=20)
         assert (first["slots"], first["query_partitions.counts"]) == (4, 4)
@@ -128,7 +129,7 @@ def test_a_request_that_cannot_be_read_or_breaks_something_is_logged_and_the_nex
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = Driver()
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
         driver.queues["reads"].put({"id": "h1"})
@@ -154,7 +155,7 @@ def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         driver = Driver()
         driver.fails = lambda sent: sent is not None and len(json.dumps(sent)) > 200
-        server = Server(lambda: driver, running.board, Stages(running.board))
+        server = Server(lambda: driver, running.publisher, running.requests, Stages(running.publisher))
         server.start()
         for request in ("h1", "h2"):
             driver.queues[queue].put(asked(queue, request))
@@ -171,7 +172,7 @@ def test_an_answer_that_does_not_get_through_is_replaced_and_the_next_request_is
 def test_a_queue_outlives_what_is_no_request(queue: QueueName, request_: Any) -> None:
     with world() as running:
         driver = Driver()
-        server = Server(lambda: driver, running.board, Stages(running.board))
+        server = Server(lambda: driver, running.publisher, running.requests, Stages(running.publisher))
         server.start()
         driver.queues[queue].put(request_)
         driver.queues[queue].put(asked(queue, "h2"))
@@ -187,7 +188,7 @@ def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.Mo
     calls = itertools.count()
     # Some of each queue: three of them, and that of the metrics.
     driver.fails = lambda _: next(calls) < 20
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()
     driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
     assert driver.answer()["status"] == 200
@@ -199,7 +200,7 @@ def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.Mo
 def test_an_answer_that_no_driver_could_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_elastic.gateway.server._LONGEST_BODY", 10)
     driver = Driver()
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()
     driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
     answer = driver.answer()
@@ -220,7 +221,7 @@ def test_a_connection_that_does_not_come_about_is_tried_again_with_one_line_in_t
             raise outcome
         return outcome
 
-    server = Server(connected, Board(), Stages(Board()))
+    server = Server(connected, Publisher(), RequestQueue(), Stages(Publisher()))
     with caplog.at_level(logging.WARNING, "spark_elastic"):
         server.start()
         driver.queues["reads"].put(message("GET", f"{API}/openapi.json"))
@@ -248,7 +249,7 @@ def test_a_thread_that_is_not_to_be_had_is_tried_again(
 
     monkeypatch.setattr(threading.Thread, "start", start)
     driver = Driver()
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()
     driver.queues[queue].put(asked(queue, "h1"))
     assert driver.answer()["id"] == "h1"
@@ -262,7 +263,7 @@ def test_stages_are_asked_about_though_the_warm_up_has_failed(
 ) -> None:
     monkeypatch.setattr(Stages, "warm_up", lambda _: 1 / 0)
     driver = Driver()
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()
     driver.queues["stages"].put(asked("stages", "s1"))
     assert driver.answer()["id"] == "s1"
@@ -280,7 +281,7 @@ def test_a_queue_whose_connection_is_lost_is_served_again(
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
         driver = Driver()
         driver.lost = error
-        server = Server(lambda: driver, running.board, Stages(running.board))
+        server = Server(lambda: driver, running.publisher, running.requests, Stages(running.publisher))
         server.start()
         while f"the queue '{queue}' is served again" not in caplog.text:
             threading.Event().wait(0.01)
@@ -294,7 +295,7 @@ def test_a_queue_whose_connection_is_lost_is_served_again(
 def test_what_is_lost_at_the_end_is_no_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     driver = Driver()
     driver.lost = Lost("gone")
-    server = Server(lambda: driver, Board(), Stages(Board()))
+    server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()
     server.stop()
     assert caplog.records == []

@@ -16,11 +16,12 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.http.app import make_application
 from spark_elastic.http.wsgi import HttpRequest, call
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import Exchange, JsonObject
+from spark_elastic.runtime.request_queue import RequestQueue
+from spark_elastic.runtime.view import Publisher
 from spark_elastic.wire import decode_action, encode_event
 from tests.unit.core.builder import STATEFUL, snapshot
 from tests.unit.http.contract import check
@@ -139,10 +140,11 @@ def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
 class World:
     """A policy that is running, and the client of its API."""
 
-    def __init__(self, shim: Shim, board: Board) -> None:
+    def __init__(self, shim: Shim, publisher: Publisher, requests: RequestQueue) -> None:
         self.shim = shim
-        self.board = board
-        self.application = make_application(board)
+        self.publisher = publisher
+        self.requests = requests
+        self.application = make_application(publisher, requests)
 
     def send(self, kind: type[ev.Event], **fields: Any) -> None:
         self.shim.send((kind, fields))
@@ -151,7 +153,7 @@ class World:
     def until_asked(self, many: int) -> None:
         """Wait until so many requests stand before a loop that is deaf."""
         deadline = time.monotonic() + PATIENCE_S
-        while self.board.waiting < many:
+        while self.requests.waiting < many:
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
@@ -207,11 +209,17 @@ def world(
     begun: bool = True,
 ) -> Iterator[World]:
     """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
-    shim, board = Shim(), Board(restarts=3)
-    board.wake = shim.wake
+    shim, publisher, requests = Shim(), Publisher(restarts=3), RequestQueue()
+    requests.wake = shim.wake
     custom = Host(shim.wake)
     loop = Loop(
-        shim, SteppedClock(NOW), board.scheduler, lambda _settings, _first: journal(), board, custom=custom
+        shim,
+        SteppedClock(NOW),
+        publisher.scheduler,
+        lambda _settings, _first: journal(),
+        publisher,
+        requests,
+        custom=custom,
     )
     failed: list[BaseException] = []
 
@@ -224,7 +232,7 @@ def world(
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        running = World(shim, board)
+        running = World(shim, publisher, requests)
         if begun:
             executors = [ev.ExecutorInfo(executor=str(n), host="h", cores=2) for n in (1, 2)]
             told = {"conf": dict(ADAPTIVE if conf is None else conf), "parts": parts or {}}

@@ -1,10 +1,9 @@
-"""Show a run to a board, event by event, and hold what it shows against the whole of the scheduler."""
+"""Publish a run, event by event, and hold what is published against the whole of the scheduler."""
 
 from __future__ import annotations
 
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.board import Board
-from spark_elastic.runtime.view import View
+from spark_elastic.runtime.view import Publisher, View
 from spark_elastic.settings import load
 from tests.unit.core.builder import Scene
 from tests.unit.runtime.support import snapshot
@@ -12,16 +11,16 @@ from tests.unit.runtime.support import snapshot
 
 def seen(scene: Scene) -> list[View]:
     """Return what was to be seen after each event of a scene. Raises AssertionError if that was not true."""
-    board = Board()
-    watched = board.scheduler(scene.settings)
-    board.begin(load({}), snapshot())
+    publisher = Publisher()
+    watched = publisher.scheduler(scene.settings)
+    publisher.begin(load({}), snapshot())
     views = []
     for event, actions in scene.log:
         assert watched.handle(event) == actions
-        board.publish()
-        assert board.view is not None
-        compare(board.view, watched.scheduler)
-        views.append(board.view)
+        publisher.publish()
+        assert publisher.view is not None
+        compare(publisher.view, watched.scheduler)
+        views.append(publisher.view)
     return views
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.runtime.board import HISTOGRAM_BUCKETS, STAGES_KEPT, DecidedStages, Sizes
+from spark_elastic.runtime.decided_stages import HISTOGRAM_BUCKETS, STAGES_KEPT, DecidedStages, Sizes
 
 
 def exchange(*sizes: int) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import pytest
 from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.stages import Stages
-from spark_elastic.runtime.board import Board
 from spark_elastic.runtime.entries import Header, StageEntry, read_journal
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.replay import replay
+from spark_elastic.runtime.view import Publisher
 from spark_elastic.settings import load
 from tests.unit.http.world import API, world
 
@@ -49,23 +49,23 @@ def only(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_the_slots_and_settings_are_those_of_now() -> None:
     with world() as running:
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         answer = stages.answer(count())
         assert answer["id"] == "h1"
         # 16 tasks of 64 MiB, and two partitions for each of them.
         found = only(answer)
         assert (found["partitions"], found["record"]["numbers"]["slots"]) == (32, 4)
     with world({"spark.elastic.batch.autoParallelism.maxParallelism": "5"}) as running:
-        assert only(Stages(running.board).answer(count()))["partitions"] == 5
+        assert only(Stages(running.publisher).answer(count()))["partitions"] == 5
 
 
 def test_who_only_wants_advice_has_nothing_changed_but_all_written_down() -> None:
     with world({"spark.elastic.adviseOnly": "true"}) as running:
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         assert only(stages.answer(count()))["partitions"] is None
         assert only(stages.answer(ranges(1, 2, 3)))["specs"] is None
         assert only(stages.answer(scan()))["tasks"] is None
-        scanned, read, counted = running.board.stages
+        scanned, read, counted = running.publisher.stages.newest_first()
         assert counted.stage["answer"]["partitions"] == 32
         assert scanned.stage["answer"]["tasks"] == 8
         assert read.sizes is not None
@@ -76,14 +76,14 @@ def test_what_cannot_be_read_gets_an_empty_answer_and_the_next_is_answered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with world() as running, caplog.at_level(logging.WARNING, "spark_elastic"):
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         assert stages.answer({"id": "h2"}) == {"id": "h2", "answers": []}
         (good,) = ranges(1, 2)["questions"]
         mixed = stages.answer({"id": "h1", "questions": [{"type": "Sizes"}, good, 7]})
         assert (mixed["answers"][0], mixed["answers"][2]) == ({}, {})
         assert mixed["answers"][1]["specs"]
         assert only(stages.answer(ranges(1, 2)))["specs"]
-    assert Stages(Board()).answer(count()) == {"id": "h1", "answers": [{}]}
+    assert Stages(Publisher()).answer(count()) == {"id": "h1", "answers": [{}]}
     assert "unknown question type 'Sizes'" in caplog.text
     assert "no list of questions" in caplog.text
     assert "a question is no object" in caplog.text
@@ -91,18 +91,18 @@ def test_what_cannot_be_read_gets_an_empty_answer_and_the_next_is_answered(
 
 def test_warming_up_teaches_nothing_and_leaves_nothing_behind() -> None:
     with world() as running:
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         stages.warm_up()
         stages.answer(count(exchange="", exchanges=[]))
         stages.answer(scan(0, name=""))
-        assert running.board.stages == ()
+        assert running.publisher.stages.newest_first() == ()
 
 
 def test_what_is_kept_of_a_decision_that_was_written_down_has_no_lists(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
-        Stages(running.board).answer(ranges(*[64 << 20] * 500))
-        (decided,) = running.board.stages
+        Stages(running.publisher).answer(ranges(*[64 << 20] * 500))
+        (decided,) = running.publisher.stages.newest_first()
         sizes = decided.sizes
         running.shim.settle()
         assert len(json.dumps(decided.stage)) < 1_000
@@ -118,7 +118,7 @@ def test_what_is_kept_of_a_decision_that_was_written_down_has_no_lists(tmp_path:
 def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with world({}, journal=lambda: Journal(path, settings=load({}), max_size=1 << 20)) as running:
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         first = only(stages.answer(count(4 * GIB)))
         stages.answer(ranges(*[1 << 20] * 64))
         # What was written is a 64th of what was expected; the next time that is known.
@@ -145,7 +145,7 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
 def test_the_last_decisions_can_be_asked_for() -> None:
     with world() as running:
         assert running.get(f"{API}/stages").json == {"stages": [], "unanswered": 0}
-        stages = Stages(running.board)
+        stages = Stages(running.publisher)
         stages.answer(ranges(1, 2))
         stages.answer(scan())
         stages.answer(count())

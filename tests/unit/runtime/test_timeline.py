@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core import events as ev
-from spark_elastic.runtime.board import BATCHES_KEPT, LOST_KEPT, SLOTS_KEPT, Departure, Timeline
+from spark_elastic.runtime.timeline import BATCHES_KEPT, LOST_KEPT, SLOTS_KEPT, Departure, Timeline
 
 
 def progress(at: int, query: str = "q", partitions: int = 4) -> ev.QueryProgress:

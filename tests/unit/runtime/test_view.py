@@ -9,7 +9,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.http.metrics import metrics
-from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions
+from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions, Publisher
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene
 from tests.unit.core.shim import settle
 from tests.unit.runtime.seen import seen
@@ -34,6 +34,13 @@ def eventful() -> Scene:
     scene.send(ev.CancelRequested, query="enrich", by="bob")
     settle(scene)
     return scene
+
+
+def test_a_view_is_there_only_when_something_is_known() -> None:
+    publisher = Publisher()
+    publisher.publish()
+    assert publisher.view is None
+    assert publisher.queries == {}
 
 
 def test_after_each_event_the_view_is_the_whole_truth() -> None:

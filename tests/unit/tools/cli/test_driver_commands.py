@@ -197,7 +197,7 @@ def test_explain_tells_of_batch_stages(driver: Served) -> None:
     assert driver.run("explain", "--stages").stdout == "no batch stage was decided yet\n"
     record = {"kind": "stage", "reason": "ranges_single", "message": "Reads it.", "before": 2, "after": 1}
     for number in range(3):
-        driver.world.board.decided(
+        driver.world.publisher.stages.add(
             {
                 "at": NOW + number, "took_us": 5, "unanswered": number, "last_us": 0,
                 "question": {"type": "Ranges", "group": f"g{number}", "exchanges": [], "slots": 2},

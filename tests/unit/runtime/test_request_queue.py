@@ -10,7 +10,7 @@ import pytest
 
 from spark_elastic.core.events import CancelRequested, Event
 from spark_elastic.core.view import QueryView
-from spark_elastic.runtime.board import Board, Late, MakeEvent, NotJournaled
+from spark_elastic.runtime.request_queue import Late, MakeEvent, NotJournaled, RequestQueue
 
 
 def cancel(_: Mapping[str, QueryView]) -> MakeEvent:
@@ -24,15 +24,17 @@ def refuse(_: Mapping[str, QueryView]) -> MakeEvent:
 class Asker(threading.Thread):
     """Asks from a thread of its own; `error` is what it got, None if all went well."""
 
-    def __init__(self, board: Board, check: Callable[..., MakeEvent], timeout_s: float = 20.0) -> None:
+    def __init__(
+        self, requests: RequestQueue, check: Callable[..., MakeEvent], timeout_s: float = 20.0
+    ) -> None:
         super().__init__()
         self.error: Exception | None = None
-        self._board, self._check, self._timeout_s = board, check, timeout_s
+        self._requests, self._check, self._timeout_s = requests, check, timeout_s
         self.start()
 
     def run(self) -> None:
         try:
-            self._board.ask(self._check, self._timeout_s)
+            self._requests.ask(self._check, self._timeout_s)
         except Exception as error:
             self.error = error
 
@@ -47,107 +49,99 @@ def next_ids() -> Callable[[], str]:
     return lambda: f"r{next(numbers)}"
 
 
-def test_who_asks_goes_on_only_after_the_loop_has_published() -> None:
-    board, woken = Board(), threading.Event()
-    board.wake = woken.set
-    asker = Asker(board, cancel)
+def test_who_asks_goes_on_only_when_the_loop_releases_it() -> None:
+    requests, woken = RequestQueue(), threading.Event()
+    requests.wake = woken.set
+    asker = Asker(requests, cancel)
     assert woken.wait(20)
-    (request,) = board.take()
-    event = request.event(next_ids(), 5)
+    (request,) = requests.take()
+    event = request.event({}, next_ids(), 5)
     assert event == CancelRequested(id="r1", at=5, query="q", by="alice")
     assert asker.is_alive()
-    board.publish()
+    requests.release()
     assert asker.end() is None
-    assert board.take() == []
+    assert requests.take() == []
 
 
 def test_a_refusal_takes_no_id_and_reaches_who_asked() -> None:
-    board, woken = Board(), threading.Event()
-    board.wake = woken.set
-    asker = Asker(board, refuse)
+    requests, woken = RequestQueue(), threading.Event()
+    requests.wake = woken.set
+    asker = Asker(requests, refuse)
     assert woken.wait(20)
-    (request,) = board.take()
+    (request,) = requests.take()
 
     def no_id() -> str:
         raise AssertionError("an id for nothing")
 
-    assert request.event(no_id, 5) is None
-    board.publish()
+    assert request.event({}, no_id, 5) is None
+    requests.release()
     assert isinstance(asker.end(), KeyError)
 
 
 def test_what_was_not_journaled_is_said() -> None:
-    board, woken = Board(), threading.Event()
-    board.wake = woken.set
-    asker = Asker(board, cancel)
+    requests, woken = RequestQueue(), threading.Event()
+    requests.wake = woken.set
+    asker = Asker(requests, cancel)
     assert woken.wait(20)
-    (request,) = board.take()
-    assert request.event(next_ids(), 5) is not None
+    (request,) = requests.take()
+    assert request.event({}, next_ids(), 5) is not None
     request.not_journaled()
-    board.publish()
+    requests.release()
     assert isinstance(asker.end(), NotJournaled)
 
 
 def test_what_was_given_up_never_happens() -> None:
-    board = Board()
-    assert isinstance(Asker(board, cancel, timeout_s=0.01).end(), Late)
-    (request,) = board.take()
-    assert request.event(next_ids(), 5) is None
+    requests = RequestQueue()
+    assert isinstance(Asker(requests, cancel, timeout_s=0.01).end(), Late)
+    (request,) = requests.take()
+    assert request.event({}, next_ids(), 5) is None
 
 
 def test_what_the_loop_has_taken_is_not_given_up() -> None:
-    board, events = Board(), list[Event | None]()
+    requests, events = RequestQueue(), list[Event | None]()
 
     def take() -> None:
-        events.extend(request.event(next_ids(), 5) for request in board.take())
+        events.extend(request.event({}, next_ids(), 5) for request in requests.take())
 
     # The loop takes it at once, and comes to the end of its turn only after the patience is over.
-    board.wake = take
-    publish = threading.Timer(0.1, board.publish)
-    publish.start()
-    board.ask(cancel, 0.05)
-    publish.join()
+    requests.wake = take
+    release = threading.Timer(0.1, requests.release)
+    release.start()
+    requests.ask(cancel, 0.05)
+    release.join()
     assert len(events) == 1
 
 
 def test_what_is_refused_because_nobody_wakes_never_happens() -> None:
-    board = Board()
+    requests = RequestQueue()
 
     def broken() -> None:
         raise BrokenPipeError
 
-    board.wake = broken
+    requests.wake = broken
     with pytest.raises(BrokenPipeError):
-        board.ask(cancel, 20)
-    assert [request.event(next_ids(), 5) for request in board.take()] == [None]
+        requests.ask(cancel, 20)
+    assert [request.event({}, next_ids(), 5) for request in requests.take()] == [None]
 
 
 def test_what_the_loop_has_taken_by_itself_is_not_refused() -> None:
-    board, events = Board(), list[Event | None]()
+    requests, events = RequestQueue(), list[Event | None]()
 
     def broken() -> None:
-        events.extend(request.event(next_ids(), 5) for request in board.take())
-        board.publish()
+        events.extend(request.event({}, next_ids(), 5) for request in requests.take())
+        requests.release()
         raise BrokenPipeError
 
-    board.wake = broken
-    board.ask(cancel, 20)
+    requests.wake = broken
+    requests.ask(cancel, 20)
     assert len(events) == 1
 
 
 def test_many_who_ask_at_once_are_served_in_order() -> None:
-    board = Board()
-    askers = [Asker(board, cancel) for _ in range(20)]
+    requests = RequestQueue()
+    askers = [Asker(requests, cancel) for _ in range(20)]
     taken = 0
     while taken < 20:
-        taken += len(board.take())
-        board.publish()
+        taken += len(requests.take())
+        requests.release()
     assert [asker.end() for asker in askers] == [None] * 20
-
-
-def test_a_view_is_there_only_when_something_is_known() -> None:
-    board = Board()
-    board.publish()
-    assert board.view is None
-    with pytest.raises(Late):
-        board.ask(cancel, 0.01)

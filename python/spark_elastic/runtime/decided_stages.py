@@ -1,0 +1,120 @@
+"""The last decisions about batch stages, for display, and the task sizes that resulted from them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, count
+from statistics import median_low
+
+from attrs import define, field, frozen
+
+from spark_elastic.core.batch.questions import Ranges
+from spark_elastic.runtime.port import JsonObject
+from spark_elastic.wire import decode_question
+
+STAGES_KEPT = 1_000
+HISTOGRAM_BUCKETS = 12
+_LISTS = ("exchanges", "specs")
+
+
+@frozen(kw_only=True)
+class Sizes:
+    """Sizes of tasks in bytes, or of partitions if Spark was left to form its own tasks from them.
+
+    `buckets` is a histogram in equal steps from 0 to the largest size.
+    """
+
+    of_tasks: bool
+    count: int
+    total: int
+    smallest: int
+    median: int
+    largest: int
+    buckets: tuple[int, ...]
+
+
+@define
+class DecidedStage:
+    """A decision with its number, and the question and answer as they are in the journal.
+
+    Once it is `measured`, its lists are dropped: for a thousand stages with some thousand tasks each they
+    would take hundreds of megabytes.
+    """
+
+    number: int
+    stage: JsonObject
+    _known: tuple[Sizes | None] | None = None
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """The sizes of the tasks or partitions; None for other questions, or if there are none."""
+        stage = self.stage  # read first: a stage without its lists has known sizes
+        return _measure(stage) if self._known is None else self._known[0]
+
+    def measured(self) -> None:
+        """Replace the lists by the sizes computed from them."""
+        self._known = (_measure(self.stage),)
+        stage = {**self.stage}
+        for part in ("question", "answer"):
+            stage[part] = {name: value for name, value in stage[part].items() if name not in _LISTS}
+        self.stage = stage
+
+
+def _measure(stage: JsonObject) -> Sizes | None:
+    question = decode_question(stage["question"])
+    if not isinstance(question, Ranges):
+        return None
+    partitions = [sum(sizes) for sizes in zip(*(e.bytes for e in question.exchanges), strict=True)]
+    specs = stage["answer"].get("specs")
+    if specs is None:
+        return _sizes(False, partitions)
+    sums = [0, *accumulate(partitions)]
+    return _sizes(True, [sums[spec["end"]] - sums[spec["start"]] for spec in specs])
+
+
+def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:
+    if not found:
+        return None
+    largest = max(found)
+    buckets = [0] * HISTOGRAM_BUCKETS
+    for size in found:
+        buckets[min(size * HISTOGRAM_BUCKETS // (largest + 1), HISTOGRAM_BUCKETS - 1)] += 1
+    return Sizes(
+        of_tasks=of_tasks,
+        count=len(found),
+        total=sum(found),
+        smallest=min(found),
+        median=median_low(found),
+        largest=largest,
+        buckets=tuple(buckets),
+    )
+
+
+@define
+class DecidedStages:
+    """The last decisions, numbered from 1, and those that are not in the journal yet.
+
+    One thread adds them, and the loop's takes them for the journal; any thread may read them.
+    """
+
+    _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
+    _unwritten: deque[DecidedStage] = field(factory=deque)
+    _numbers: count[int] = field(factory=lambda: count(1))
+
+    def add(self, stage: JsonObject) -> None:
+        """Add a question about a batch stage with its answer."""
+        decided = DecidedStage(next(self._numbers), stage)
+        self._kept.append(decided)
+        self._unwritten.append(decided)
+
+    def take_unwritten(self) -> Iterator[JsonObject]:
+        """Yield the decisions that are not in the journal yet; the caller writes them to it."""
+        while self._unwritten:
+            decided = self._unwritten.popleft()
+            yield decided.stage
+            decided.measured()
+
+    def newest_first(self) -> Sequence[DecidedStage]:
+        """Return the last decisions, newest first."""
+        return tuple(reversed(self._kept.copy()))

@@ -1,4 +1,4 @@
-"""Show a run to a board, event by event, and hold what it shows against the whole of the scheduler."""
+"""Shows a run to a board, event by event, and compares the result with the whole scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.runtime.support import snapshot
 
 
 def seen(scene: Scene) -> list[View]:
-    """Return what was to be seen after each event of a scene. Raises AssertionError if that was not true."""
+    """Return the board's view after each event of a scene. Raises AssertionError if a view is wrong."""
     board = Board()
     watched = board.scheduler(scene.settings)
     board.begin(load({}), snapshot())

@@ -1,4 +1,4 @@
-"""What `make` looks for before it builds: a Java with its compiler."""
+"""Tests of the check that `make` makes before a build: a Java with its compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_elastic_tools.maven import NoJavaError, check_compiler
 
 
 def java(folder: Path, modules: str) -> str:
-    """Make a `java` that has such modules: a real one without a compiler is on few machines."""
+    """Make a `java` with such modules, since few machines have a real one without a compiler."""
     program = folder / "java"
     program.write_text(f'#!/bin/sh\ncase " {modules} " in *" $2 "*) exit 0 ;; esac\nexit 1\n')
     program.chmod(0o755)

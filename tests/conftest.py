@@ -1,4 +1,4 @@
-"""What all tests without Spark need."""
+"""Fixtures that all tests without Spark share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import psutil
 import pytest
 from hypothesis import settings
 
-# A time limit for each example would fail where the machine is busy.
+# A deadline per example would fail on a busy machine.
 settings.register_profile("any_machine", deadline=None)
 settings.load_profile("any_machine")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Keep the journals that nobody has asked for where pytest cleans up."""
+    """Keep journals without a configured path in a folder that pytest cleans up."""
     folder = tmp_path_factory.mktemp("temporary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_DIRS", str(folder))
@@ -25,7 +25,9 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def started_since() -> Callable[[], list[psutil.Process]]:
-    """Tell which living processes this one has started since the test began, not clusters before."""
+    """Return whether this process started a process since the test began; clusters
+    started earlier do not count.
+    """
     there = set(psutil.Process().children())
 
     def since() -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""Questions about batch stages come as JSON, and so do their answers."""
+"""Tests that questions about batch stages and their answers are exchanged as JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EXAMPLES = (COUNT, RANGES, SPLIT, OFFSETS, JOIN)
 
 
 def packed(*numbers: int) -> str:
-    """Pack as Java's ByteBuffer does: big-endian."""
+    """Pack numbers as Java's ByteBuffer does: big-endian."""
     return b64encode(b"".join(number.to_bytes(8, "big", signed=True) for number in numbers)).decode()
 
 

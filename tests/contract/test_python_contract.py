@@ -1,4 +1,6 @@
-"""The golden files are the contract with the shim: both sides read them and write them back unchanged."""
+"""Tests of the golden files, the contract with the shim: both sides read them and
+write them back unchanged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every setting of Spark that the policy process reads is one that the shim shows to it."""
+"""Tests that the shim passes on every Spark setting that the policy process reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The shim's vocabulary is the core's: the same names, with the same fields of the same types."""
+"""Tests that the shim's vocabulary matches the core's: the same names, with the same
+fields of the same types.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from spark_elastic.wire import ACTION_TYPES, EVENT_TYPES
 CONTRACT = Path(__file__).parents[2] / "jvm-shim/src/main/scala/org/apache/spark/elastic/Contract.scala"
 TEXT = CONTRACT.read_text(encoding="utf-8")
 
-# The runtime keeps to itself: its timers, and what is asked of it by others than the driver.
+# Timers and requests from outside the driver never leave the Python runtime.
 ONLY_IN_PYTHON = {
     "SetTimer",
     "CancelTimer",
@@ -33,9 +35,9 @@ ONLY_IN_PYTHON = {
     "PolicyFileChanged",
     "PolicyFileRefused",
 }
-# Greetings and packed numbers are read by hand.
+# The parsers of greetings and packed numbers are written by hand.
 ONLY_IN_SCALA = {"HelloRequest", "HelloReply", "PackedLongs"}
-# One side may have these alone: what the sender adds, and for the journal the cause of an action.
+# Only one side may have these: the sender adds them, and the journal records the cause of an action.
 ADDED = {"id", "at", "cause", "left_ms"}
 ATOMS: Mapping[Any, str] = {
     str: "String",
@@ -43,9 +45,9 @@ ATOMS: Mapping[Any, str] = {
     float: "Double",
     bytes: "Array[Byte]",
     tuple[int, ...]: "PackedLongs",
-    Decision: "JsonNode",  # the shim hands it on as it is
+    Decision: "JsonNode",  # the shim passes it on unread
 }
-# What exceeds 32 bits on some day.
+# Values that can exceed 32 bits.
 LONG = re.compile(r"(?:.*_)?(?:ms|bytes|rows)|at|started|joined|launched")
 
 
@@ -64,12 +66,12 @@ def of_the_shim(text: str = TEXT) -> dict[str, dict[str, str]]:
 
 
 def either(field: str, kind: str) -> str:
-    """Let a number have 64 bits that would need only 32: Python's `int` is both."""
+    """Treat `Long` as `Int` where 32 bits would do: Python's `int` covers both."""
     return kind if LONG.fullmatch(field) else re.sub(r"\bLong\b", "Int", kind)
 
 
 def scala(field: str, kind: Any) -> str:
-    """Return how Contract.scala has to write the type `kind` of a field."""
+    """Return how Contract.scala must write the type `kind` of a field."""
     arguments = get_args(kind)
     if kind in ATOMS:
         return ATOMS[kind]
@@ -91,7 +93,7 @@ def scala(field: str, kind: Any) -> str:
 
 
 def with_parts(kinds: Iterable[type]) -> dict[str, type]:
-    """Return classes by their names, with those that stand in their fields."""
+    """Return classes by name, including the classes of their fields."""
     found: dict[str, type] = {}
     left = [kind for kind in kinds if kind.__name__ not in ONLY_IN_PYTHON]
     while left:
@@ -110,7 +112,7 @@ CORE = with_parts((*EVENT_TYPES, *ACTION_TYPES, *QUESTION_TYPES, HttpRequest, Ht
 
 
 def differences(text: str, name: str) -> dict[str, tuple[str | None, str | None]]:
-    """Return by field what Contract.scala says, and what it would have to say."""
+    """Return, per field, the type in Contract.scala and the expected type."""
     shim = of_the_shim(text)[name]
     hints = get_type_hints(CORE[name])
     core = {field.name: scala(field.name, hints[field.name]) for field in attrs.fields(CORE[name])}

@@ -1,4 +1,4 @@
-"""What one more and one fewer mean is the same for the command line and for the tab."""
+"""Tests that the command line and the tab agree on what one step up and one step down mean."""
 
 from __future__ import annotations
 

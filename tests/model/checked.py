@@ -1,4 +1,4 @@
-"""What always holds of the policy in random lives, and what each of its orders has to be."""
+"""Invariants of the policy in random lives, and checks of each of its orders."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.unit.runtime.seen import seen
 
 
 class Checked(StandIn):
-    """Checks every order as it comes, and between two events what always holds.
+    """Checks every order when it is given, and the invariants between events.
 
-    `moves_since` is when the first of the open orders to move a query's state was given.
+    `moves_since` maps a query to the time of the first open order that moves its state.
     """
 
     forgets = False
@@ -37,7 +37,7 @@ class Checked(StandIn):
     def see(self, actions: tuple[Action, ...]) -> None:
         self.check_reasons(actions)
         super().see(actions)
-        # Whatever an event leads to, once it is through.
+        # Check after the whole event: an order may be replaced while the event is handled.
         self.check_moves_at_once()
 
     def take(self, action: Action) -> None:
@@ -62,7 +62,7 @@ class Checked(StandIn):
                     if decision.kind in ("rescale_state", "rescale_in_place"):
                         reported.add(decision.query)
                     if decision.reason in ("rescale_called_off", "rescaled_again"):
-                        # Nothing is moved, or once more what was decided when there were slots.
+                        # No state is moved, or an earlier decision, made while there were slots, is repeated.
                         reported.add(decision.query)
                         settled.add(decision.query)
                 case Rescale():
@@ -72,7 +72,7 @@ class Checked(StandIn):
                     assert action.message
 
     def check_moves_at_once(self) -> None:
-        """Count the queries whose state what is ordered may move; each of them counts for ten minutes."""
+        """Count the queries whose state an open order may move; each of them counts for ten minutes."""
         stopped = self.stopped | {order.query for order in self.open if isinstance(order, CancelQuery)}
         moving = {order.query for order in self.open if self.moves_state(order)} - stopped
         now = self.scene.now
@@ -84,7 +84,7 @@ class Checked(StandIn):
         if not isinstance(order, StartQuery | Rescale) or order.query not in self.phase:
             return False
         if isinstance(order, StartQuery) and self.phase[order.query] != "held":
-            return False  # what runs waits for no start, and after a failure nothing is moved
+            return False  # a running query ignores a start, and a restart after a failure moves no state
         facts = self.facts[order.query]
         in_force = self.partitions.get(order.query, facts.checkpoint_partitions)
         return facts.stateful and order.partitions is not None and in_force not in (None, order.partitions)
@@ -99,13 +99,15 @@ class Checked(StandIn):
             assert order.query not in self.fresh or order.partitions == in_force, "moved without a batch"
 
     def is_for_ever(self, facts: QueryFacts, given: CoreSettings) -> bool:
-        """Say whether a new checkpoint keeps its first count: that leaves room for more slots."""
+        """Return whether a new checkpoint keeps its first count permanently, which
+        leaves room for more slots.
+        """
         has_format = facts.provider == "rocksdb" and facts.checkpoint_format == 2
         return facts.stateful and not has_format and not makes_rescalable(facts, given)
 
     def check_bounds(self, action: StartQuery | Rescale) -> None:
         given = self.given_to(action.query)
-        # What was due before the bounds changed is done first, by the old ones.
+        # Actions that were pending before the bounds changed come first and follow the old bounds.
         held = given.mode == "adaptive" and not given.hands_off
         if held and isinstance(action, StartQuery) and action.cause not in self.changes:
             lower = self.needed(self.first_of_running(action.query))
@@ -114,11 +116,12 @@ class Checked(StandIn):
             self.excused |= self.needed_by("running", also=action.query) > total
         if action.partitions is not None:
             facts = self.facts[action.query]
-            # After a failure it starts with what it had.
+            # After a failure the query restarts with its previous count.
             if action.partitions == self.partitions.get(action.query):
                 return
             assert action.cause in self.changes or 1 <= action.partitions <= given.max_parallelism
-            # One whose slots follow its load has a reserve; a count that is for ever leaves room for growth.
+            # A query whose slots follow its load has spare partitions; a count that can never change leaves
+            # room for growth.
             times = 2 * GROWTH if given.measures else GROWTH if self.is_for_ever(facts, given) else 1
             assert action.partitions <= times * self.scene.scheduler.slots.total
             adaptive = given.mode == "adaptive"
@@ -134,15 +137,15 @@ class Checked(StandIn):
                     assert action.partitions <= facts.explicit_partitions
 
     def needed_by(self, *standings: str, also: str) -> int:
-        """Add up the lower bounds of queries with some standing, and of one more."""
+        """Add up the lower bounds of queries with the given standings, and of one more."""
         machines = self.scene.scheduler._machines
         return self.needed([q for q, m in machines.items() if m.record.standing in standings or q == also])
 
     def first_of_running(self, query: str) -> list[str]:
-        """Name the queries whose lower bounds come before those of one that starts, and that one itself.
+        """Return the starting query and those whose lower bounds take precedence over it.
 
-        What starts again after a failure comes before those that run with a lower priority, and with it what
-        shares its slots.
+        A query that restarts after a failure takes precedence over running queries with a lower priority, and
+        so do the queries that share its slots.
         """
         machines = self.scene.scheduler._machines
         again = [
@@ -159,7 +162,7 @@ class Checked(StandIn):
         return [other for other in machines if other == query or comes_first(other)]
 
     def needed(self, queries: list[str]) -> int:
-        """Add up the lower bounds of queries: within a group the largest counts."""
+        """Add up the lower bounds of queries; within a group the largest one counts."""
         groups: dict[str, int] = {}
         for query in queries:
             for vertex in self.scene.scheduler._machines[query].record.requirements.vertices:
@@ -172,12 +175,12 @@ class Checked(StandIn):
             short = self.scene.scheduler.slots.total < self.needed_by("running", also=query)
             waits = short and record.state.name == "WaitingForResources"
             assert waits or (phase == "running" and record.state.name == "Executing"), record.state
-            # A copy of which nobody has heard the end keeps nothing from happening.
+            # A savepoint without an outcome blocks nothing.
             orders = {order.kind for order in record.orders.pending.values()} - {"savepoint"}
             in_force = record.target is None and not orders
             assert waits or in_force, record
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def all_is_sound(self) -> None:
@@ -185,7 +188,7 @@ class Checked(StandIn):
 
     @invariant()
     def no_move_is_forgotten(self) -> None:
-        """While the state of a query may be moved, it does not count as one that merely runs."""
+        """A query whose state may be moving is not in the state Executing."""
         for query in () if self.forgets else self.phase:
             machine = self.scene.scheduler._machines[query]
             if machine.record.state.name == "Executing" and machine.record.facts.stateful:
@@ -201,13 +204,13 @@ class Checked(StandIn):
             needed = self.needed_by("running", "recovering", also=query)
             due = machine.record.state.due
             if due is not None and due <= self.scene.now:
-                continue  # a wait that has become shorter ends with its timer, which fires next
+                continue  # a wait that was shortened ends with its timer, which fires next
             if given.hands_off or self.scene.scheduler.slots.total >= needed:
                 assert machine.record.state.name != "WaitingForResources"
 
     @invariant()
     def what_is_declared_adds_up(self) -> None:
-        """The lower bounds of what runs fit into the slots, unless these were lost meanwhile."""
+        """The lower bounds of running queries fit into the slots, unless slots have been lost."""
         total = self.scene.scheduler.slots.total
         all_given = [self.scene.settings, *map(self.given_to, self.scene.scheduler._machines)]
         if self.needed_by("running", also="") <= total:

@@ -1,4 +1,4 @@
-"""A stand-in for the shim and its cluster: what becomes of orders, late or badly, and what is heard of it."""
+"""A stand-in for the shim and its cluster: carries out orders, late or badly, and reports the outcomes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ ORDERS = StartQuery | Rescale | FailQuery | CancelQuery | TakeSavepoint | ABOUT_
 
 
 class StandIn(RuleBasedStateMachine):
-    """The shim's side: where each query is, which orders are open, how many partitions are in force.
+    """The shim's side: the phase of each query, the open orders and the partitions in force.
 
-    `stopped` are the queries that have been stopped, of whose end the policy has not heard.
-    `fresh` are the queries of which the policy knows that their state was moved, and of no batch since.
-    `excused` says that more may run than lower bounds allow: slots were lost since, or other bounds declared.
-    `changes` are the events that change bounds; where these were `taken_back`, the settings count.
+    `stopped` are queries that were stopped and whose end was not reported to the policy yet.
+    `fresh` are queries that have committed no micro-batch since the policy learned that their state was
+    moved.
+    `excused` allows more to run than the lower bounds permit: slots were lost, or other bounds were declared.
+    `changes` are the events that change bounds; for queries in `taken_back`, the settings count.
     """
 
     new_scene = Scene
@@ -62,14 +63,14 @@ class StandIn(RuleBasedStateMachine):
         self.see(actions)
 
     def see(self, actions: tuple[Action, ...]) -> None:
-        """Take what an event has led to."""
+        """Process the actions that an event led to."""
         for action in actions:
             if isinstance(action, HoldQuery):
                 self.hears_how_to_begin(action)
             self.take(action)
 
     def take(self, action: Action) -> None:
-        """Take an order, if it is one."""
+        """Keep an action if it is an order."""
         if isinstance(action, ORDERS):
             self.open.append(action)
 
@@ -81,24 +82,25 @@ class StandIn(RuleBasedStateMachine):
             self.facts[order.query] = evolve(facts, provider="rocksdb", checkpoint_format=2)
 
     def given_to(self, query: str) -> CoreSettings:
-        """Return the settings of a query, its own or those of the application."""
+        """Return the settings of a query: its own, or those of the application."""
         own = self.scene.scheduler._machines[query].record.settings
         return own or self.scene.settings
 
-    # What becomes of orders
+    # Outcomes of orders
 
     def answer(self, order: Action, well: bool) -> None:
         self.open.remove(order)
         self.scene.now += 100
         match order:
             case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
-                # One that a process of before has ordered comes about, though this one would not order it.
+                # An order of an earlier policy process is carried out, even if this process would not give
+                # it.
                 state = self.scene.scheduler._machines[query].record.state.name
                 self.excused |= state == "WaitingForResources"
                 self.hears_how_to_begin(order)
                 if well and order.partitions is not None:
                     self.use(query, order.partitions)
-                self.phase[query] = "running"  # and any other order to start it comes too late
+                self.phase[query] = "running"  # any other start order for it now comes too late
                 self.outcome(order, well)
                 self.runs_now(query)
             case Rescale(query=query):
@@ -111,7 +113,7 @@ class StandIn(RuleBasedStateMachine):
                     self.excused = True
                     self.runs_now(query)
             case CancelQuery(query=query) if query in self.phase:
-                # A stop that takes long is answered late, and the query ends all the same.
+                # A slow stop is answered late, but the query ends nevertheless.
                 self.stopped.add(query)
                 self.outcome(order, well)
                 self.stopped.discard(query)
@@ -123,7 +125,7 @@ class StandIn(RuleBasedStateMachine):
                 if order.stop and self.phase.get(query) == "running":
                     self.ends(query, None)
             case RequestExecutors():
-                self.outcome(order, well)  # who comes, comes by itself
+                self.outcome(order, well)  # executors are added by a rule of their own
             case KillExecutors(executors=executors) | DecommissionExecutors(executors=executors) if well:
                 self.outcome(order, well)
                 for executor in executors:
@@ -136,7 +138,7 @@ class StandIn(RuleBasedStateMachine):
         runs = self.phase.get(query) == "running"
         older = self.rescales(query, before=order)
         if runs and older and self.facts[query].stateful:
-            # It takes their place, and is still to be carried out.
+            # It replaces the older ones and remains open.
             self.open.append(order)
             for replaced in older:
                 self.open.remove(replaced)
@@ -149,13 +151,13 @@ class StandIn(RuleBasedStateMachine):
         self.outcome(order, runs and well)
 
     def rescales(self, query: str, before: Rescale | None = None) -> list[Rescale]:
-        """Give the open ones of a query in their order."""
+        """Return the open rescales of a query in the order they were given."""
         found = [order for order in self.open if isinstance(order, Rescale) and order.query == query]
         found.sort(key=lambda order: int(order.id[1:]))
         return [order for order in found if before is None or int(order.id[1:]) < int(before.id[1:])]
 
     def use(self, query: str, count: int) -> None:
-        """Bring another count into force; the policy is about to hear of it."""
+        """Bring another count into force; the policy is about to be notified."""
         facts = self.facts[query]
         before = self.partitions.get(query, facts.checkpoint_partitions)
         if facts.stateful and before not in (None, count):
@@ -182,7 +184,7 @@ class StandIn(RuleBasedStateMachine):
             self.fresh.discard(query)
             self.see(self.scene.terminated(query, error, f"r{query}"))
 
-    # Time, and what is there
+    # Time and state of the world
 
     def let_pass(self, ms: int) -> None:
         before = len(self.scene.log)
@@ -200,7 +202,7 @@ class StandIn(RuleBasedStateMachine):
             self.let_pass(60_000)
 
     def world(self) -> dict[str, Any]:
-        """Give what a snapshot shows."""
+        """Return the content of a snapshot."""
         queries = [
             ev.QueryInfo(
                 facts=self.facts[query],

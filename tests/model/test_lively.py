@@ -1,4 +1,4 @@
-"""The same lives in which hardly anything holds a rescale back: one is under way most of the time."""
+"""Random lives in which hardly anything delays a rescale, so that one is under way most of the time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETTINGS = st.builds(
 
 
 class LivelyLives(Lives):
-    """Lives of queries that run from the beginning, on slots that come and go."""
+    """Queries that run from the start, on slots that come and go."""
 
     @initialize(given=SETTINGS, cores=st.integers(1, 3))
     def begin(self, given: CoreSettings, cores: int) -> None:

@@ -97,7 +97,7 @@ FAILURES = st.builds(
 
 
 class Lives(Checked):
-    """What happens to an application: each rule is something that can happen at any time."""
+    """Lives of an application: each rule is something that can happen at any time."""
 
     @initialize(given=SETTINGS, cores=st.integers(0, 3))
     def begin(self, given: CoreSettings, cores: int) -> None:
@@ -127,7 +127,7 @@ class Lives(Checked):
     def submitted(self, query: str, facts: ev.QueryFacts) -> None:
         if query not in self.phase:
             self.runs += 1
-            # The orders for a run of before find nobody.
+            # Orders for an earlier run reach no query.
             self.open = [order for order in self.open if getattr(order, "query", None) != query]
             self.facts[query] = evolve(facts, query=query, name=query)
             self.phase[query] = "held"
@@ -153,7 +153,9 @@ class Lives(Checked):
 
     @rule(query=QUERIES, rows=st.sampled_from([10, 1_000, 5_000]), behind=st.sampled_from([None, 0, 40_000]))
     def batches_are_committed(self, query: str, rows: int, behind: int | None) -> None:
-        """As many as a policy needs to know what comes in; as it knows what each of them takes."""
+        """Commit enough micro-batches for a policy to know the arrival rate and the
+        duration of a micro-batch.
+        """
         for _ in range(5):
             if self.phase.get(query) == "running":
                 self.let_pass(1_500)
@@ -173,10 +175,10 @@ class Lives(Checked):
 
     @rule(query=QUERIES, failure=FAILURES, refused=st.booleans())
     def run_fails(self, query: str, failure: ev.Failure, refused: bool) -> None:
-        """A rescale that has not been carried out is off, whether anybody says so or not."""
+        """A failure cancels a rescale that was not carried out, whether or not the shim reports that."""
         if self.phase.get(query) == "running":
             pending = self.rescales(query)
-            # A start that came too late is no answer to this failure.
+            # A start that came too late does not answer this failure.
             late = [order for order in self.open if isinstance(order, StartQuery) and order.query == query]
             self.open = [order for order in self.open if order not in (*pending, *late)]
             self.phase[query] = "failed"
@@ -193,21 +195,22 @@ class Lives(Checked):
 
     @rule(query=QUERIES)
     def bounds_are_taken_back(self, query: str) -> None:
-        """What is configured can be more than what had been asked for."""
+        """The configured bounds can be wider than the requested ones."""
         self.declare(query, (1, self.scene.settings.max_parallelism), ev.RequirementsDropped)
 
     def declare(self, query: str, now: tuple[int, int], kind: type[ev.Event], **fields: Any) -> None:
-        """Let a query have other bounds by such an event."""
+        """Change the bounds of a query by such an event."""
         self.bounds[query] = now
         self.taken_back = (
             self.taken_back | {query} if kind is ev.RequirementsDropped else self.taken_back - {query}
         )
         self.changes.add(f"s{len(self.scene.log) + 1}")
         machines = self.scene.scheduler._machines
-        # What was due before the bounds changed is done first: this one may start by the old ones.
+        # Actions that were pending before the bounds changed come first: this query may start by the old
+        # bounds.
         before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
         self.send(kind, query=query, by="somebody", **fields)
-        # Who runs is not stopped for bounds that do not fit any more.
+        # A running query is not stopped when the new bounds no longer fit.
         self.excused |= self.needed(before) > self.scene.scheduler.slots.total
 
     @rule(query=QUERIES, stop=st.booleans(), folder=st.sampled_from(["/savepoints", None]))
@@ -220,7 +223,7 @@ class Lives(Checked):
 
     @rule(query=QUERIES, kind=st.sampled_from([ev.QueryTerminated, ev.QueryFailed, ev.QueryProgress]))
     def something_stray_comes(self, query: str, kind: type[ev.Event]) -> None:
-        """Events that make no sense may be reported; they may not break anything."""
+        """Events that make no sense may be reported, but they must not break anything."""
         fields: dict[str, Any] = {}
         if kind is ev.QueryFailed:
             fields = {"failure": ev.Failure(error="disk full")}
@@ -228,7 +231,7 @@ class Lives(Checked):
             fields = {"batch": 1, "started": self.scene.now, "duration_ms": 1, "partitions": 9}
         self.send(kind, query=query, run="r?", **fields)
 
-    # What makes it likely that something is rescaled
+    # Rules that make a rescale likely
 
     @rule(queries=st.lists(QUERIES, min_size=1, max_size=3), facts=FACTS, cores=st.integers(1, 4))
     def queries_run(self, queries: list[str], facts: ev.QueryFacts, cores: int) -> None:
@@ -239,7 +242,7 @@ class Lives(Checked):
 
     @rule(lower=st.integers(1, 3), facts=FACTS, cores=st.integers(2, 4))
     def queries_with_bounds_begin(self, lower: int, facts: ev.QueryFacts, cores: int) -> None:
-        """Together they need more than there may be."""
+        """Their lower bounds may add up to more slots than the application has."""
         self.executor_comes("4", cores)
         for query in ("q0", "q1", "q2"):
             self.bounds_change(query, lower, 1)
@@ -264,7 +267,7 @@ class Lives(Checked):
 
     @rule()
     def nothing_is_blocked(self) -> None:
-        """When orders are carried out and time passes, every query gets somewhere."""
+        """When orders are carried out and time passes, every query makes progress."""
         self.carry_out_all()
         self.nobody_waits_in_vain()
 
@@ -274,13 +277,13 @@ class Lives(Checked):
 
     @rule()
     def policy_is_started_anew(self) -> None:
-        """A new process, which knows what the snapshot says and nothing else."""
+        """Start a new process, which knows only the snapshot."""
         self.scene.check()
         world = self.world()
         self.open.clear()
         self.changes.clear()
         self.excused = True
-        self.bounds.clear()  # requests are nowhere written down
+        self.bounds.clear()  # this process keeps no journal, so requests are lost
         self.fresh.update(query for query, phase in self.phase.items() if phase != "held")
         self.scene = self.new_scene(self.scene.settings, self.scene.now)
         self.send(ev.Snapshot, **world)
@@ -290,7 +293,7 @@ Lives.TestCase.settings = settings(
     max_examples=40,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-    # Explaining a failure takes longer than a test may: what is found is printed as soon as it is small.
+    # Explaining a failure takes longer than a test may take; the shrunk example is printed without it.
     phases=[phase for phase in Phase if phase is not Phase.explain],
 )
 TestLives = Lives.TestCase

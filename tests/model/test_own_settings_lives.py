@@ -34,13 +34,13 @@ NAMED = st.dictionaries(st.sampled_from(["q0", "q1", "q?", "*", "other"]), TEXTS
 
 
 class OwnSettingsLives(Lives):
-    """What a query began with stays where it counts at a start only."""
+    """Lives in which settings that take effect at a start keep their first values."""
 
     @rule(defaults=TEXTS, named=NAMED)
     def policy_file_changes(self, defaults: dict[str, str], named: dict[str, dict[str, str]]) -> None:
         before = {query: self.given_to(query) for query in self.scene.scheduler._machines}
         self.changes.add(f"s{len(self.scene.log) + 1}")
-        # A query that waits may be let go below the lower bounds, and one that runs may get others.
+        # A waiting query may start below the lower bounds, and a running query may get other bounds.
         self.excused = True
         self.send(ev.PolicyFileChanged, path="/p", default_settings=defaults, settings=named)
         if self.first_file:
@@ -51,7 +51,7 @@ class OwnSettingsLives(Lives):
 
     @property
     def first_file(self) -> bool:
-        """Whether the file was read right after the snapshot."""
+        """Return whether the file was read right after the snapshot."""
         return len(self.scene.log) <= 2
 
 

@@ -1,4 +1,4 @@
-"""The same lives, with schedulers that are written down and read back all the time."""
+"""Random lives whose schedulers are saved and restored all the time."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.long
 
 
 def read_back(scheduler: Scheduler) -> Scheduler:
-    """Give another scheduler, by way of a text."""
+    """Return a copy of the scheduler that went through JSON."""
     return Scheduler.restore(json.loads(json.dumps(scheduler.save())))
 
 
 @define
 class TwinScheduler(Scheduler):
-    """A scheduler with a twin, which is read back now and then and has to decide the same."""
+    """A scheduler with a twin, which is restored now and then and must make the same decisions."""
 
     twin: Scheduler = field(init=False)
 
@@ -58,7 +58,7 @@ class TwinScene(Scene):
 
 
 class TwinLives(Lives):
-    """Lives in which what is read back continues as if nothing had been."""
+    """Lives in which a restored scheduler continues as if nothing had happened."""
 
     new_scene = TwinScene
 
@@ -74,17 +74,19 @@ class TwinLives(Lives):
 
 
 class ResumedLives(Lives):
-    """Lives of policy processes that die, and are followed by others that continue."""
+    """Lives of policy processes that die, and whose successors continue."""
 
     forgets = True
 
     @rule(data=st.data(), gap_ms=st.sampled_from([0, 700, 10_000]))
     def policy_dies_and_goes_on(self, data: st.DataObject, gap_ms: int) -> None:
-        """Each open order is lost, or carried out unheard, or still under way when the next one begins."""
+        """Each open order is lost, carried out without a report, or still under way when the next process
+        starts.
+        """
         scheduler = read_back(self.scene.scheduler)
         for order in tuple(self.open):
             if order not in self.open:
-                continue  # a newer rescale that was carried out has taken its place
+                continue  # a newer rescale, carried out before, has replaced it
             fate = data.draw(st.sampled_from(["lost", "unheard", "under way"]))
             if fate != "under way":
                 self.open.remove(order)
@@ -98,13 +100,13 @@ class ResumedLives(Lives):
         self.all_timers_are_set()
 
     def is_known_as_moved(self, scheduler: Scheduler, query: str) -> bool:
-        """Say whether the one that continues knows it, or sees it by the count that the snapshot shows."""
+        """Return whether the next process knows of the move, or sees it from the count in the snapshot."""
         record = scheduler._machines[query].record
         other = query in self.partitions and record.partitions not in (None, self.partitions[query])
         return record.facts.stateful and (record.moves.moved or other)
 
     def carry_out(self, order: Action) -> None:
-        """Do what was ordered; who ordered it is dead and hears nothing of it."""
+        """Carry out an order; the process that gave it is dead and receives no report."""
         match order:
             case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
                 self.hears_how_to_begin(order)

@@ -1,4 +1,4 @@
-"""ShellCheck, which the extra `dev` installs beside this Python."""
+"""Runs ShellCheck, which the extra `dev` installs next to this Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def complaints(script: Path) -> str:
-    """Return what ShellCheck has against a script; nothing if all is well."""
-    # A Python that is called by its path has its own programs not on PATH.
+    """Return ShellCheck's complaints about a script, empty if there are none."""
+    # A Python that is called by its path may not have its own programs on PATH.
     beside = str(Path(sys.executable).parent)
     program = shutil.which("shellcheck", path=beside) or shutil.which("shellcheck")
     assert program is not None, "shellcheck is not installed: type `make venv`"

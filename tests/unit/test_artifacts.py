@@ -1,4 +1,4 @@
-"""What is fetched from Maven Central is said, since it can take minutes, and fetched once."""
+"""Tests that files are fetched from Maven Central once, with a message, since that can take minutes."""
 
 from __future__ import annotations
 

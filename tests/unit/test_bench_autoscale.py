@@ -1,4 +1,4 @@
-"""What the bench that holds the simulator against a cluster makes of its runs."""
+"""Tests of the summary of the bench that compares the simulator with a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATE = [Commit(30_000, 0, 30_000, 9, 0)]
 
 
 def run(load: autoscale.BenchLoad, row_us: float = COSTS.work_us) -> Heard:
-    """Simulate a load as if that were the cluster."""
+    """Simulate a load in place of a run on the cluster."""
     asked = query("slow", load=load.load, trigger_s=4, stateful=False, cost=evolve(COSTS, work_us=row_us))
     cluster = evolve(CLUSTER, initial=6, startup_s=6, decommission_s=2)
     what = scenario(asked, cluster=cluster, hours=load.compared.until / 3_600, seed=7, settings=SETTINGS)
@@ -52,14 +52,14 @@ def test_executors_are_apart_by_the_area_between_them() -> None:
     for span, off in ((Span(0, 30), 24 / 112), (Span(4, 19), 24 / 60), (Span(16, 31), 0)):
         found = apart(seen(span, was, commits=LATE), seen(span, would, commits=LATE))
         assert found == {"executors": pytest.approx(off), "lag": 0, "rescales": 0}
-    # More and less do not make up for each other.
+    # Too many executors and too few do not cancel out.
     span = Span(0, 20)
     more_and_less = seen(span, Steps([0, 10_000], [1, 3]), commits=LATE)
     assert apart(seen(span, Steps([0], [2]), commits=LATE), more_and_less)["executors"] == 0.5
 
 
 def test_lag_grows_until_a_commit_and_is_averaged() -> None:
-    # From 0 to 10 s in ten seconds, then from 2 to 22 s in twenty.
+    # The lag grows from 0 to 10 s in ten seconds, then from 2 to 22 s in twenty.
     commits = [Commit(10_000, 0, 8_000, 9, 9), Commit(30_000, 8_000, 30_000, 9, 0)]
     assert seen(Span(0, 14), commits=commits).lag_s == []
     assert [*seen(Span(0, 40), commits=commits).lag_s] == [
@@ -151,7 +151,7 @@ def test_a_cluster_that_is_as_the_simulator_has_it_is_met() -> None:
 @pytest.mark.usefixtures("few_simulations")
 def test_another_cluster_is_missed() -> None:
     first, second = autoscale.LOADS
-    # What is measured on one is wrong for the other.
+    # Costs measured in one run are wrong for the other.
     runs = {first: run(autoscale.LOADS[first]), second: run(autoscale.LOADS[second], 2 * COSTS.work_us)}
     result = autoscale.summary(runs, autoscale.LOADS)
     assert not result["goals_met"]["executors"]

@@ -1,4 +1,4 @@
-"""What the bench of batch queries makes of its runs."""
+"""Tests of the summary of the bench of batch queries."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_noise_is_what_halves_of_the_same_differ_by() -> None:
 
 
 def test_the_best_count_is_chosen_by_other_runs_than_those_that_say_what_it_takes() -> None:
-    # By turns each is lucky once: neither is really as fast as that.
+    # Each is fast in one of its two runs by chance; neither is really that fast.
     fixed = [run("q1", 4, 0, ms) for ms in (500, 1_000)] + [run("q1", 8, 0, ms) for ms in (1_100, 600)]
     ours = [run("q1", None, 0, 1_050)]
     result = summary(ours, fixed, ours, [])

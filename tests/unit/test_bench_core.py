@@ -1,4 +1,4 @@
-"""The bench of the scheduler runs, and prints what others read."""
+"""Tests that the bench of the scheduler runs, and prints what other programs read."""
 
 from __future__ import annotations
 

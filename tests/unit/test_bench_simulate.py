@@ -1,4 +1,4 @@
-"""The bench of policies runs, prints what others read, and judges by what it says."""
+"""Tests that the bench of policies runs, prints what other programs read, and judges by its goals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USUAL = RunMetrics(
 
 
 def judged(**ours: float) -> dict[str, bool]:
-    """Judge our metrics; the oracle takes 9 hours, and Flink's autoscaler 12 with 8 rescales."""
+    """Judge our metrics; the oracle takes 9 hours, and Flink's autoscaler 12 hours with 8 rescales."""
     flink = evolve(USUAL, executor_hours=12, rescales=8)
     oracle = evolve(USUAL, executor_hours=9)
     mine = evolve(USUAL, **ours)  # type: ignore[arg-type]

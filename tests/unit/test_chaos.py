@@ -1,4 +1,4 @@
-"""The chaos run counts what its faults have hit, and nothing else."""
+"""Tests that the chaos run counts what its faults have hit, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def happened(*hits: str | None) -> Happened:
 def test_all_faults_meet_all_phases_in_turn() -> None:
     plan = Plan(1)
     met: set[tuple[str, str]] = set()
-    # The clock leaps, so that the limit on lost policy processes does not count.
+    # The plan's clock jumps, so that its limit on lost policy processes is never reached.
     for number in range(3 * len(FAULTS) * len(PHASES)):
         step = plan.next(number * 10_000.0)
         plan.met((name, step.phase) for name in step.faults)
@@ -46,7 +46,7 @@ def test_a_fault_lasts_as_long_as_it_may() -> None:
         plan.met((name, step.phase) for name in step.faults)
         for name in step.faults:
             lasted[name].append(step.seconds)
-    # Where two meet, the one that must last longer decides.
+    # Of two faults in one step, the one with the longer minimum decides.
     longest_least = max(fault.shortest for fault in FAULTS.values())
     for name, seconds in lasted.items():
         fault = FAULTS[name]
@@ -103,7 +103,7 @@ def test_steps_of_a_burst_differ_in_nothing_else() -> None:
 
 
 def chosen_by(plan: Plan) -> tuple[set[str], set[str]]:
-    """Return the kinds of faults that a plan chooses, and the phases."""
+    """Return the kinds of faults and the phases that a plan chooses."""
     steps = []
     for number in range(1000):
         steps.append(plan.next(number * 10_000.0))
@@ -185,7 +185,7 @@ def test_the_rows_of_a_file_sink_are_those_of_its_log(tmp_path: Path) -> None:
     write("2", 2)
     (log / ".3.tmp").touch()
     assert tail.counts()["copies"] == 3
-    # What no batch has committed was not written.
+    # Rows that no micro-batch has committed do not count as written.
     assert differences(tmp_path, sink, tmp_path / "incoming", "copies") == (60, [])
     write("3", 3)
     assert differences(tmp_path, sink, tmp_path / "incoming", "copies")[1] == [
@@ -232,7 +232,7 @@ def test_a_step_after_which_the_next_came_at_once_has_no_time_of_recovery(tmp_pa
 def test_a_fault_that_always_misses_is_said(tmp_path: Path) -> None:
     report = Report(7, tmp_path, happened=[happened("executor 1", None)] * 5)
     assert report.never_hit({"executor_killed"}) == ["savepoint has hit nothing in 5 tries"]
-    # In this run, or in one before it.
+    # Hit in this run, or in an earlier one.
     assert report.never_hit({"executor_killed", "savepoint"}) == []
     report.happened = [happened("executor 1", None)] * 4
     assert report.never_hit({"executor_killed"}) == []
@@ -281,7 +281,7 @@ OTHER = {"failures": [{"what": "totals has failed: 7"}]}
 
 
 class Runs:
-    """Stands in for runs: they break if the steps `needed` are there, but not those numbered `spared`."""
+    """Stands for the runs: they break if the steps `needed` are there, but not those numbered `spared`."""
 
     def __init__(self, *needed: int, spared: Sequence[int] = ()) -> None:
         self.needed, self.spared = set(needed), spared

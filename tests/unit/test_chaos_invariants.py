@@ -1,4 +1,4 @@
-"""Each invariant of the chaos run breaks when what it forbids has happened, and only then."""
+"""Tests that each invariant of the chaos run breaks when something forbidden has happened, and only then."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lines(path: Path, *values: object) -> None:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Give what they look at: a folder of output, journals and logs."""
+    """The input of the invariants: a folder with output, journals and logs."""
     journal, log = tmp_path / "journal.jsonl", tmp_path / "driver.log"
     journal.write_text("")
     log.write_text("")
@@ -75,7 +75,7 @@ def test_a_secret_is_found_in_journals_and_in_our_lines_of_the_log(world: World)
     said = "12:00:01.500 INFO ElasticDriver: spark-elastic: failed"
     log.write_text(f"{said}\n12:00:01.600 WARN Spark: at {SECRET}\n")
     assert invariants.secrets_told(world) == []
-    # In the lines of an exception, which come after the one that names us.
+    # The secret is in the lines of an exception, which follow a line of ours.
     log.write_text(f"{said}\njava.io.IOException: at {SECRET}\n12:00:01.600 WARN Spark: away\n")
     journal.write_text(f"at {SECRET}\n")
     assert [said.partition(":")[0] for said in invariants.secrets_told(world)] == [
@@ -126,7 +126,7 @@ def test_one_thread_of_each_of_ours_is_enough_but_for_connections() -> None:
 
 
 def read(path: Path, *entries: ev.Event | ac.Action) -> Moves:
-    """Read a journal of these entries."""
+    """Read a journal with these entries."""
     said = (
         {"actions": [wire.encode_action(entry)]}
         if isinstance(entry, ac.Action)
@@ -209,7 +209,7 @@ def test_with_its_end_a_move_makes_room_for_another(tmp_path: Path, end: ev.Even
 @pytest.mark.parametrize(
     "no_end",
     [
-        # Another order for the same query has replaced the first, which may be under way.
+        # A later order for the same query has replaced the first, which may be pending.
         (rescale(8, 0), TAKEN_BACK),
         (ev.QueryTerminated(id="e", at=2, query="q0", run="another"),),
     ],

@@ -1,4 +1,4 @@
-"""configure(): what a session's builder has afterwards. No JVM is started."""
+"""Tests of configure(): the settings of a session's builder afterwards. No JVM is started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JAR = Path("/opt/spark-elastic_4.2_2.13-0.1.0.jar")
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(session, "jar_path", lambda spark: JAR)
-    # A process that runs tests with a JVM as well may have kept that one's gateway.
+    # A process that also runs tests with a JVM may still have its gateway.
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
@@ -84,7 +84,7 @@ def test_another_mode_is_a_conflict() -> None:
 
 
 class Running:
-    """A context that is up with the plugin and these settings."""
+    """A running context with the plugin and these settings."""
 
     def __init__(self, **conf: str) -> None:
         self._conf = {PLUGINS: PLUGIN, **conf}
@@ -100,7 +100,7 @@ def test_a_context_that_is_up_keeps_its_mode_and_says_so(monkeypatch: pytest.Mon
     with pytest.warns(UserWarning, match="'reactive' is left out: .* stays 'adaptive'") as said:
         assert spark_elastic.configure(builder, mode="reactive") is builder
     assert said[0].filename == __file__
-    # Warnings are errors here: nothing is said where nothing else was asked for.
+    # Warnings are errors here, so this also tests that nothing is reported without another mode.
     spark_elastic.configure(builder, mode="adaptive")
     spark_elastic.configure(builder)
 

@@ -1,4 +1,6 @@
-"""The differential run: what a program promises, how it is printed, compared and shrunk. No Spark here."""
+"""Tests of the differential run without Spark: a program's promises, and how it is
+printed, compared and shrunk.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,14 @@ Result = Mapping[str, Any]
 
 
 def step(name: str, **given_values: Any) -> Step:
-    """Return a step of a kind; what is not given is the first that there is."""
+    """Return a step of a kind; fields that are not given have their first possible value."""
     kind = KINDS[name]
     values = {key: given_values.get(key, first(values)) for key, values in kind.arguments.items()}
     return Step(kind, values, tuple(Chain((step("range"),)) for _ in range(kind.frames)))
 
 
 def first(values: Any) -> Any:
-    """Return what a strategy shrinks to."""
+    """Return the value that a strategy shrinks to."""
     return getattr(values, "elements", [getattr(values, "value", False)])[0]
 
 
@@ -93,7 +95,7 @@ def test_sizes_add_up() -> None:
 
 
 def compared(of: Program, plain: Result, elastic: Result) -> list[str]:
-    """Return the kinds of differences of the first action, twice the same each."""
+    """Return the kinds of differences of the first action, run twice with equal results."""
     both = [
         {"0 " + of.actions[0].name + more: found for more in ("", " again")} for found in (plain, elastic)
     ]
@@ -161,7 +163,7 @@ def test_errors_are_of_one_kind() -> None:
     assert compared(failing, divided, divided) == []
     assert compared(failing, divided, cast) == compared(failing, divided, said()) == ["error"]
     assert compared(program("distinct"), said(), divided) == ["error"]
-    # Whether the row that fails is met is up to chance there.
+    # Whether such a program meets the failing row depends on chance.
     assert compared(program("limit", "divide by zero"), divided, said()) == []
     assert compared(program("divide by zero", action="taken"), said(), divided) == []
 
@@ -182,7 +184,7 @@ def test_the_innermost_condition_names_an_error() -> None:
 
 
 class StandIn:
-    """Answers programs by what their text says."""
+    """Answers programs according to their text."""
 
     def __init__(self, answer: Callable[[str, int], Result]) -> None:
         self.texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Streams of the differential run: how they are made, printed, compared and shrunk. No Spark here."""
+"""Tests of the differential run's streams without Spark: how they are made, printed, compared and shrunk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS = {kind.name: kind for kind in OPERATORS}
 
 
 def step(name: str, *others: Chain, **given_values: Any) -> Step:
-    """Return a step of a kind; what is not given is the first that there is."""
+    """Return a step of a kind; fields that are not given have their first possible value."""
     kind = KINDS[name]
     values = {
         key: given_values.get(key, getattr(values, "elements", [getattr(values, "value", None)])[0])
@@ -73,7 +73,7 @@ def test_a_script_needs_nothing_of_ours() -> None:
 
 
 def names_of(*, lost: bool) -> set[str]:
-    """Return what some programs are made of."""
+    """Return the names of the steps of some programs."""
     names: set[str] = set()
 
     @seed(1)
@@ -113,7 +113,7 @@ def test_programs_are_such_as_spark_takes(program: Stream) -> None:
 
 
 def said(rows: str = "a", batch: int = 1, watermark: str = "w", count: int = 3) -> dict[str, Any]:
-    """Return what came of a step of two micro-batches: one of them has emitted rows."""
+    """Return the result of a step of two micro-batches, one of which has emitted rows."""
     batches = [[n == 0, watermark, count * (n == batch), rows if n == batch else ""] for n in range(2)]
     return {"count": count, "rows": rows, "batches": batches, "some": []}
 
@@ -155,12 +155,12 @@ def test_the_end_is_compared_where_a_batch_job_has_the_same_rows_in_plain_spark(
     same, other = {"count": 3, "emitted": 3, "unequal": False}, {"count": 3, "emitted": 2, "unequal": True}
     assert ended(same, same) == ended(other, same) == ended(other, other) == []
     assert ended(same, other) == ["end"]
-    # Windows that are open, for one, are in the batch job alone.
+    # Some results, such as open windows, only exist in the batch job.
     assert ended({"error": "UNSUPPORTED", "text": ""}, other) == []
 
 
 class StandIn:
-    """Answers each step alike; where a text has all of `broken`, the last one has another watermark."""
+    """Answers each step alike; for a text with all of `broken`, the last one has another watermark."""
 
     def __init__(self, *broken: str) -> None:
         self._broken = broken

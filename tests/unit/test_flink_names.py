@@ -1,4 +1,4 @@
-"""Flink's own names of settings: which are ours, and what is said of the others."""
+"""Tests of Flink's own names of settings: which of them are ours, and the messages about the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_elastic.settings import SettingsError, load
 PAGE = Path(__file__).parents[2] / "docs" / "migration.md"
 OURS = [option for option in OPTIONS if option.key is not None]
 OTHERS = [option for option in OPTIONS if option.key is None]
-# As Flink's documents write them.
+# As written in Flink's documentation.
 VALUES = {
     "scheduler-mode": "REACTIVE",
     "jobmanager.adaptive-scheduler.submission.resource-wait-timeout": "5 min",
@@ -43,7 +43,7 @@ def test_each_of_its_names_sets_what_the_page_says(option: Option) -> None:
     assert option.key is not None
     text = VALUES.get(option.name, option.key.kind.example)
     wanted = option.key.kind.parse(text)
-    # What contradicts a default is no matter here.
+    # Avoid conflicts with defaults, which are not tested here.
     more = {f"{PREFIX}schedulerMode": "adaptive"} if option.name != "scheduler-mode" else {}
     if option.name.endswith(("backoff", "scaling-interval.max")):
         more |= {f"{PREFIX}restart-strategy.exponential-delay.max-backoff": "1 h"}

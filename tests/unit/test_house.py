@@ -1,4 +1,6 @@
-"""The house's own rules: one version number and list of Spark versions, a jar that is found, short files."""
+"""Tests of the project's own rules: one version number, one list of Spark versions, a jar that is found,
+short files.
+"""
 
 import re
 from importlib import metadata
@@ -49,7 +51,7 @@ def test_what_users_install_is_bounded_on_both_sides(extra: str) -> None:
 
 
 def required(extra: str) -> list[Requirement]:
-    """Return what is installed with an extra, or without any."""
+    """Return the packages that are installed with an extra, or without any."""
     lines = map(Requirement, metadata.requires("spark-elastic") or ())
     return [r for r in lines if r.marker is None or r.marker.evaluate({"extra": extra})]
 

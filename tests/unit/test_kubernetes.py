@@ -1,7 +1,7 @@
-"""The recipes for Kubernetes: what they are made of, and that they fit each other and our metrics.
+"""Tests of the recipes for Kubernetes: their content, and that they fit each other and our metrics.
 
-Kubernetes' own objects are held against its published schemas, which a package brings; of KEDA's there is no
-small one, so the fields that are used stand here.
+Kubernetes' own objects are checked against its published schemas, which a package provides; KEDA publishes no
+small ones, so the fields in use are listed here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spark_elastic.settings import load
 from tests.unit.http.world import world
 
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"
-# The oldest version that the recipes are for, and the newest that is known.
+# The oldest version that the recipes are for, and the newest known one.
 VERSIONS = ("1.30", kubernetes_validate.latest_version())
 SCALERS = ("hpa.yaml", "keda.yaml", "keda-without-prometheus.yaml")
 TEXT = {"type": "string", "minLength": 1}
@@ -87,12 +87,12 @@ def read(name: str) -> dict[str, Any]:
 
 
 def check(found: dict[str, Any], version: str) -> None:
-    """Raise for an object that is not as Kubernetes, or KEDA, wants it."""
+    """Raise for an object that is invalid for Kubernetes or KEDA."""
     if found["kind"] != "ScaledObject":
         kubernetes_validate.validate(found, version, strict=True)
         return
     jsonschema.validate(found, SCALED_OBJECT)
-    # The behavior is handed to an autoscaler of Kubernetes as it is.
+    # KEDA passes the behavior to a Kubernetes autoscaler unchanged.
     behavior = found["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
     plain = read("hpa.yaml")
     plain["spec"]["behavior"] = behavior
@@ -127,7 +127,7 @@ def environment() -> dict[str, str]:
 
 
 def targets() -> dict[str, tuple[str, str]]:
-    """Return what each autoscaler scales by: the metric, and how much of it one worker is for."""
+    """Return each autoscaler's metric, and the amount of it per worker."""
     (external,) = read("hpa.yaml")["spec"]["metrics"]
     (prometheus,) = read("keda.yaml")["spec"]["triggers"]
     (asking,) = read("keda-without-prometheus.yaml")["spec"]["triggers"]
@@ -188,7 +188,7 @@ def hook() -> str:
 
 def test_a_worker_heeds_the_signal_of_its_hook() -> None:
     assert "-Dspark.decommission.enabled=true" in environment()["SPARK_DAEMON_JAVA_OPTS"]
-    # Spark's default for spark.worker.decommission.signal, to process 1: the worker, with nothing before it.
+    # The default of spark.worker.decommission.signal, sent to process 1, which must be the worker itself.
     assert hook().startswith("kill -s PWR 1\n")
     assert container("workers.yaml")["command"][0].endswith("/spark-class")
 

@@ -1,7 +1,9 @@
-"""The recipes for applications on Kubernetes itself: spark-submit, the Spark operator, and the image.
+"""Tests of the recipes for applications on Kubernetes itself: spark-submit, the Spark operator, and the
+image.
 
-Kubernetes' own objects, and the pod inside of a SparkApplication, are held against its published schemas. The
-one of a SparkApplication is in no package and too large to stand here: OPERATOR_FIELDS has the fields in use.
+Kubernetes' own objects, and the pod inside a SparkApplication, are checked against its published schemas. No
+package has the schema of a SparkApplication, which is too large to copy: OPERATOR_FIELDS has the fields in
+use.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ OPERATOR_FIELDS = only(
                 "imagePullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
                 "mainApplicationFile": TEXT,
                 "restartPolicy": only({"type": {"enum": ["Never", "Always", "OnFailure"]}}),
-                # Texts all of them: true and 2 without quotes are refused.
+                # All values are strings: true and 2 without quotes are refused.
                 "sparkConf": {"type": "object", "additionalProperties": TEXT},
             },
         ),
@@ -69,7 +71,7 @@ def driver_pod() -> dict[str, Any]:
 
 
 def pod_of(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the pod that a SparkApplication has inside of it."""
+    """Return the pod inside a SparkApplication."""
     return {"apiVersion": "v1", "kind": "Pod", **found["spec"]["driver"]["template"]}
 
 
@@ -123,7 +125,7 @@ def test_settings_turn_the_plugin_on_and_can_be_read(conf: dict[str, str]) -> No
     assert conf[PLUGINS] == PLUGIN
     found = load(conf)
     assert found[MODE] == "adaptive"
-    # Executors that are given back, and nobody else who asks for some.
+    # Executors are given back gracefully, and nothing but the plugin requests any.
     assert conf["spark.decommission.enabled"] == "true"
     assert conf["spark.dynamicAllocation.enabled"] == "false"
 
@@ -155,7 +157,7 @@ def test_the_policy_file_is_on_the_volume_and_its_changes_come_through() -> None
     (container,) = driver_pod()["spec"]["containers"]
     (mount,) = container["volumeMounts"]
     assert str(Path(settings()[POLICY_FILE.full_name]).parent) == mount["mountPath"]
-    assert "subPath" not in mount  # Kubernetes never renews such a file
+    assert "subPath" not in mount  # Kubernetes never updates a file that is mounted by subPath
     (volume,) = driver_pod()["spec"]["volumes"]
     assert volume["name"] == mount["name"]
 

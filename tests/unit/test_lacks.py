@@ -1,4 +1,4 @@
-"""What earlier versions of Spark lack."""
+"""Tests of the features that earlier versions of Spark lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jars of a PySpark for another Scala than pip's, and which tests run on which version."""
+"""Tests of the jars of a PySpark for another Scala than pip's, and of which tests run on which version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for the files of the page that need no browser to be checked."""
+"""Tests of the rules for the page's files that need no browser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 FILES = Path(__file__).parents[2] / "jvm-shim/src/main/resources/org/apache/spark/elastic/ui"
 SCRIPTS = sorted(FILES.glob("*.js"))
-# Ways in for markup and code; what comes from applications and users is text.
+# Functions that turn text into markup or code; values from applications and users must stay text.
 WAYS_IN = (
     "innerHTML",
     "outerHTML",
@@ -30,7 +30,7 @@ def test_the_servlet_gives_out_every_file() -> None:
 def test_a_script_takes_nothing_for_markup_and_nothing_from_elsewhere(script: Path) -> None:
     text = script.read_text()
     assert not [way for way in WAYS_IN if way in text]
-    # The name of SVG is a name, and nothing is got from there.
+    # SVG's namespace is only a name: nothing is fetched from it.
     assert set(re.findall(r"https?://[^\"]+", text)) <= {"http://www.w3.org/2000/svg"}
     for imported in re.findall(r'from "([^"]+)"', text):
         assert (FILES / imported).is_file(), imported

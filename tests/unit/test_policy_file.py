@@ -1,4 +1,4 @@
-"""The policy file: what it can say, and what is said about one that cannot be used."""
+"""Tests of the policy file: what it can contain, and the errors about an invalid one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOUND = "a whole number from 1 to 32768, or -1 for no bound"
 
 @pytest.fixture(autouse=True, params=["parser in C", "parser in Python"])
 def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test with either of PyYAML's parsers: not every installation has the one in C."""
+    """Run every test with both of PyYAML's parsers: not every installation has the one in C."""
     if request.param == "parser in Python":
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     elif not hasattr(yaml, "CSafeLoader"):

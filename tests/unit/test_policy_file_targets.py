@@ -1,4 +1,4 @@
-"""Targets in the policy file."""
+"""Tests of targets in the policy file."""
 
 from __future__ import annotations
 

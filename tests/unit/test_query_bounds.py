@@ -1,4 +1,4 @@
-"""Bounds of single queries among the settings, and what adaptive mode changes about the defaults."""
+"""Tests of bounds of single queries in the settings, and of the defaults that adaptive mode changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials in texts: what is taken out, and what has to stay."""
+"""Tests of credentials in texts: what is removed, and what must stay."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_what_is_not_stays(text: str) -> None:
 
 
 def test_nothing_that_is_planted_comes_out_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Settings, exceptions, answers of the driver, requests: no secret of theirs is kept, shown or said."""
+    """Secrets in settings, exceptions, the driver's answers and requests are never
+    stored, shown or logged.
+    """
     url = f"s3a://AKIA:{SECRET}@bucket/x"
     conf = {
         **ADAPTIVE,

@@ -1,4 +1,4 @@
-"""What can be told of a release without building one."""
+"""Tests of the checks of a release that need no build."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_licence_that_nobody_has_looked_at_is_named(licence: str) -> None:
 
 
 def carrying(folder: Path, *rows: str, licences: tuple[str, ...]) -> Path:
-    """Write a jar as Maven's, which says that it carries packages and has these files of them."""
+    """Write a jar like those of Maven that claims to carry packages and has these files of them."""
     path = folder / "m.jar"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("META-INF/NOTICE", "\n".join(["spark-elastic", "", *rows, ""]))

@@ -1,4 +1,4 @@
-"""Settings: what is accepted, and what is said when something is not."""
+"""Tests of settings: what is accepted, and the errors about the rest."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_the_longest_interval_may_not_be_shorter_than_the_cooldown() -> None:
     assert load({longest: "30s"})[rescaling.SCALING_INTERVAL_MAX_MS] == 30_000
     (error,) = errors_of({longest: "10s"})
     assert f"set {longest}=30s" in error
-    # A cooldown that makes no sense is reported alone: nothing can be compared with it.
+    # An invalid cooldown is reported alone: the interval cannot be compared with it.
     assert len(errors_of({longest: "10s", COOLDOWN: "x"})) == 1
 
 
@@ -277,7 +277,7 @@ def test_none_is_written_where_the_default_is_a_value(name: str) -> None:
 
 def test_every_key_has_a_row_in_the_table() -> None:
     table = markdown_table().splitlines()
-    # Below the keys: options of custom policies, what only queries can have, and other keys there.
+    # After the keys: options of custom policies, the keys that only queries have, and other keys of queries.
     of_queries = [f"query.NAME.{name}" for name in OF_QUERY]
     assert [row.split("`")[1] for row in table[2 + len(keys()) :]] == [
         "policy.NAME.OPTION",

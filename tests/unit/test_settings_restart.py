@@ -1,4 +1,4 @@
-"""The settings of restarts after failures: spellings, ranges, and that each has an effect."""
+"""Tests of the settings of restarts after failures: spellings, ranges, and that each has an effect."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_the_longest_backoff_may_not_be_shorter_than_the_initial_one() -> None:
     assert "at least the initial backoff, '2min'" in error
     assert error.endswith(f"set {EXPONENTIAL}maxBackoff=2min")
     assert load({EXPONENTIAL + "initialBackoff": "1min"})[rescaling.INITIAL_BACKOFF_MS] == 60_000
-    # One of the two makes no sense: there is nothing to compare.
+    # One of the two is invalid, so they cannot be compared.
     assert "'x'" in error_of({EXPONENTIAL + "initialBackoff": "x", EXPONENTIAL + "maxBackoff": "1ms"})

@@ -1,4 +1,4 @@
-"""Durations and sizes as people type them."""
+"""Tests of durations and sizes as users type them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the shim reads of the settings before there is a policy process: spelled and defaulted as there."""
+"""Tests that the shim spells and defaults the settings it reads before there is a
+policy process as that does.
+"""
 
 from __future__ import annotations
 

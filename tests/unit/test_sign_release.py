@@ -1,4 +1,4 @@
-"""What is released is signed: GnuPG itself signs with a key of the test's own, and verifies."""
+"""Tests that releases are signed: GnuPG itself signs with a test key, and verifies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gpg(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let gpg use a key ring with one key; its folder is short, since the agent's socket is in it."""
+    """Let gpg use a key ring with one key; its path is short, since it contains the agent's socket."""
     if shutil.which("gpg") is None:
         pytest.skip("no gpg on PATH")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Which of Spark's own suites there are: only Maven Central's word counts for none."""
+"""Tests of which of Spark's own suites exist: only Maven Central's own answer means that there is none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = SparkVersion("4.1.3", "maven", "4.1.4", "2.13.17", 17, "0.10.9.9", ())
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, answer: FetchError | None) -> list[str]:
-    """Let the network answer so; return what it is asked for."""
+    """Let the network give this answer; return the requested addresses."""
     wanted: list[str] = []
 
     def fetch(*coordinates: str, transitive: bool) -> list[Path]:

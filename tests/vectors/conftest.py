@@ -1,4 +1,4 @@
-"""`--vectors DIR` runs the vector files of another folder than the project's own copy."""
+"""The option `--vectors DIR`, which runs the vector files of another folder than the project's own copy."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def own(pytestconfig: pytest.Config) -> bool:
-    """Say whether the vectors are those of our own copy."""
+    """Return whether the vectors are those of our own copy."""
     return bool(pytestconfig.getoption("--vectors", default=OWN).resolve() == OWN)
 
 
 @pytest.fixture
 def groups(pytestconfig: pytest.Config) -> set[str]:
-    """Give the groups of all vectors."""
+    """Return the groups of all vectors."""
     return {read(file)["group"] for file in pytestconfig.getoption("--vectors", default=OWN).glob("*.json")}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each vector."""
-    # The option is not known where another folder's tests are run as well.
+    # The option is unknown when tests of another folder are run together with these.
     folder = metafunc.config.getoption("--vectors", default=OWN)
     files = sorted(folder.glob("*.json"))
     if "vector" in metafunc.fixturenames:

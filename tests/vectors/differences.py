@@ -1,10 +1,10 @@
-"""Where we differ from the vectors on purpose: group, the field of the vector, and why.
+"""Deliberate differences from the vectors: group, field, and reason.
 
-`only` limits an entry to vectors whose input has these values, `where` to those whose input it is true of. A
-vector of which no expected field is left is skipped with the reason.
+`only` limits an entry to vectors with these input values, `where` to those whose input meets a condition. A
+vector with no expected field left is skipped with the reason.
 
-The vectors about batch stages are run with the preset `flink`. What our own preset does otherwise is listed
-in tests/unit/core/batch/test_presets.py, vector by vector.
+The vectors about batch stages are run with the preset `flink`. Differences of our own preset are listed in
+tests/unit/core/batch/test_presets.py, vector by vector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attrs import frozen
 
 @frozen
 class Difference:
-    """One way in which we are different."""
+    """One deliberate difference."""
 
     group: str
     field: str
@@ -27,7 +27,7 @@ class Difference:
     where: Callable[[Mapping[str, Any]], bool] = lambda _given: True
 
     def covers(self, group: str, given: Mapping[str, Any], field: str) -> bool:
-        """Say whether an expected field of a vector is meant."""
+        """Return whether an expected field of a vector is covered."""
         same = (group, field) == (self.group, self.field) and self.where(given)
         return same and all(given.get(name) == value for name, value in self.only.items())
 
@@ -109,5 +109,5 @@ DIFFERENCES = (
 
 
 def differs(group: str, given: Mapping[str, Any], field: str) -> Difference | None:
-    """Find the entry that covers an expected field."""
+    """Return the entry that covers an expected field."""
     return next((entry for entry in DIFFERENCES if entry.covers(group, given, field)), None)

@@ -1,4 +1,4 @@
-"""The adapter of the state machine tells what the machine refuses from what is wrong in itself."""
+"""Tests that the state machine's adapter distinguishes refused transitions from errors of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.vectors.adapters.states import Outcome, state_machine
 
 @pytest.mark.parametrize("event", ["graph_creation_failed", "savepoint ok"])
 def test_an_assertion_that_fails_in_the_adapter_is_no_answer_of_the_machine(event: str) -> None:
-    # Nothing was ordered that could fail, or that could be copied.
+    # No order was given that could fail, and no savepoint that could be taken.
     with pytest.raises(AssertionError):
         state_machine({"state": "Executing", "event": event, "condition": None})
 

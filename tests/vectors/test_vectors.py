@@ -1,4 +1,4 @@
-"""The behaviour of the model, vector by vector, through the production code."""
+"""Tests the production code against the behaviour of the model, vector by vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes: a scheduler, a clock that the test moves, and events with defaults."""
+"""Scenes for tests: a scheduler, a clock that the test moves, and events with defaults."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATEFUL = ev.QueryFacts(
 """A small windowed count with a new checkpoint."""
 
 TASK_FAILED = ("org.apache.spark.SparkException", "java.lang.IllegalStateException")
-"""The causes of a failure that is nobody's but its batch's."""
+"""The causes of a failure that lies in the micro-batch alone."""
 
 STATELESS = evolve(
     STATEFUL,
@@ -51,7 +51,7 @@ STATELESS = evolve(
     provider="hdfs",
     checkpoint_format=1,
 )
-"""An enrichment whose count can be changed between two batches."""
+"""An enrichment whose number of partitions can change between two micro-batches."""
 
 OLD = evolve(STATEFUL, checkpoint_partitions=200)
 """The windowed count with the checkpoint of an earlier run under plain Spark."""
@@ -72,7 +72,7 @@ def snapshot(
 
 @define
 class Scene:
-    """A run of one scheduler. Every method that sends an event returns the actions that it led to."""
+    """A run of one scheduler. Every method that sends an event returns the resulting actions."""
 
     settings: CoreSettings = field(factory=CoreSettings)
     now: int = 1_000_000
@@ -117,7 +117,7 @@ class Scene:
         return self.send(ev.QuerySubmitted, facts=evolve(facts, **change), run=run)
 
     def started(self, partitions: int, query: str = "counts", run: str = "r1") -> tuple[Action, ...]:
-        """Let a query run: the outcome of the order comes first, then the start itself."""
+        """Let a query run: first the outcome of its start order, then the start event."""
         order = self.last_order("StartQuery")
         actions: tuple[Action, ...] = ()
         if order is not None:
@@ -125,7 +125,7 @@ class Scene:
         return actions + self.send(ev.QueryStarted, query=query, run=run, partitions=partitions)
 
     def rescaled(self, took_ms: int = 1_000) -> tuple[Action, ...]:
-        """Carry out the last rescale that was ordered; that takes `took_ms`."""
+        """Carry out the last ordered rescale, which takes `took_ms`."""
         order = self.last_order("Rescale")
         assert order is not None
         self.now += took_ms
@@ -168,7 +168,7 @@ class Scene:
     def terminated(
         self, query: str = "counts", error: str | None = None, run: str | None = None
     ) -> tuple[Action, ...]:
-        """End a query, by default the run of it that is known."""
+        """End a query, by default its known run."""
         if run is None:
             run = self.query(query).run if query in self.scheduler.queries else "r1"
         return self.send(ev.QueryTerminated, query=query, run=run, error=error)
@@ -205,7 +205,7 @@ class Scene:
                 return actions
         raise AssertionError("nothing is rescaled, and nothing is waited for")
 
-    # Looking
+    # Inspection
 
     def query(self, query: str = "counts") -> QueryView:
         return self.scheduler.queries[query]
@@ -215,7 +215,7 @@ class Scene:
         return [action for _, actions in self.log for action in actions]
 
     def last_order(self, kind: str) -> Action | None:
-        """Find the last order of a kind that has no outcome yet."""
+        """Return the last order of a kind that has no outcome yet, if any."""
         outcomes = {
             event.action for event, _ in self.log if isinstance(event, ev.ActionDone | ev.ActionFailed)
         }
@@ -225,7 +225,7 @@ class Scene:
         return None
 
     def check(self) -> None:
-        """Check all invariants, and that the same events give the same actions again."""
+        """Check all invariants, and that the same events lead to the same actions again."""
         self.scheduler.validate()
         again = Scheduler(self.settings)
         for event, actions in self.log:
@@ -245,12 +245,12 @@ def reasons(actions: Sequence[Action]) -> list[str]:
 
 
 def orders(actions: Sequence[Action]) -> list[Action]:
-    """Leave out what is said and when to wake up."""
+    """Return the actions without reports and timers."""
     return [action for action in actions if not isinstance(action, Report | SetTimer | CancelTimer)]
 
 
 def only(actions: Sequence[Action], kind: type[A]) -> A:
-    """Find the one action of a kind."""
+    """Return the one action of a kind."""
     (found,) = [action for action in actions if isinstance(action, kind)]
     return found
 
@@ -261,10 +261,12 @@ def matches(action: Action, kind: type[Action], **fields: Any) -> bool:
 
 
 Stage = Callable[..., Scene]
-"""Gives a scene with settings of its own."""
+"""Makes a scene with settings of its own."""
 
 
 def adaptive(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
-    """Make an adaptive application whose query "counts" has bounds, and starts without waiting for more."""
+    """Make an adaptive application whose query "counts" has bounds, and which starts
+    without waiting for more.
+    """
     bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
     return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)

@@ -1,4 +1,4 @@
-"""Every scene is also a test of all invariants and of the replay."""
+"""Fixtures that turn every scene into a test of all invariants and of the replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.core.builder import Scene
 
 @pytest.fixture
 def stage() -> Iterator[Callable[..., Scene]]:
-    """Make scenes with other settings than the defaults."""
+    """Make scenes with settings other than the defaults."""
     scenes: list[Scene] = []
 
     def make(**settings: Any) -> Scene:

@@ -1,4 +1,4 @@
-"""A stand-in for the shim that does what it is told, at once, until nothing is left to do."""
+"""A stand-in for the shim that carries out orders at once, until none is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDERS = (
 
 
 def settle(scene: Scene, wait_ms: int = 120_000) -> None:
-    """Carry out orders, commit micro-batches and let `wait_ms` pass, until nothing more follows from it."""
+    """Carry out orders, commit micro-batches and let `wait_ms` pass, until no order follows."""
     end = scene.now + wait_ms
     for _ in range(_MOST_ROUNDS):
         while order := _open_order(scene):
@@ -58,7 +58,7 @@ def _stands_at_a_failure(scene: Scene, query: str) -> bool:
 
 
 def carry_out(scene: Scene, order: ac.Action) -> None:
-    """Do what was ordered, and say so."""
+    """Carry out an order and report its outcome."""
     match order:
         case ac.StartQuery(query=query, partitions=partitions):
             view = scene.query(query)
@@ -84,5 +84,5 @@ def carry_out(scene: Scene, order: ac.Action) -> None:
             for executor in executors:
                 scene.lose(executor)
         case _:
-            # A request is only noted: nobody has machines to give here.
+            # A request is only acknowledged: there is no cluster here that could grant it.
             scene.done(order, took_ms=0)

@@ -1,4 +1,4 @@
-"""Which of several names and patterns counts for a query."""
+"""Tests of which name or pattern applies to a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue: every reason is used, every sentence can be said."""
+"""Tests of the catalogue of reasons: every reason is used, and every sentence can be filled in."""
 
 from __future__ import annotations
 

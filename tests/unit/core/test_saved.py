@@ -1,4 +1,4 @@
-"""The state of a scheduler as plain data: what can be written, and what is refused."""
+"""Tests of the saved state of a scheduler as plain data: what can be written, and what is refused."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_another_field_is_another_form() -> None:
 
 
 def test_the_form_is_the_same_in_every_process() -> None:
-    """Whoever has read events before has had the types of their fields resolved."""
+    """A process that has read events before has already resolved the types of their fields."""
     before = codec.__wrapped__().form
     for cls in codec().classes:
         attrs.resolve_types(cls)
@@ -109,7 +109,9 @@ def test_an_object_of_a_class_that_the_types_do_not_name_is_not_written() -> Non
 
 
 def test_every_state_and_every_strategy_is_known() -> None:
-    """New ones come in by themselves; a class that no field names fails here or when the codec is made."""
+    """New ones are covered without a change here; a class that no field names fails here or when the codec is
+    made.
+    """
     assert TRANSITIONS.keys() <= {cls.__name__ for cls in codec().classes}
     assert {type(new_strategy(policy(), 0)) for policy in get_args(RestartPolicy)} == set(STRATEGIES)
     assert set(STRATEGIES) <= codec().classes

@@ -1,6 +1,6 @@
-"""Which test runs a command that the docs show, or why none does.
+"""The test that runs each command in the docs, or the reason why none does.
 
-The first pattern that a whole command matches counts.
+The first pattern that matches a whole command counts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from attrs import frozen
 
 @frozen
 class RunBy:
-    """A test, and what in its file shows that it runs the command."""
+    """A test, and the text in its file which shows that it runs the command."""
 
     file: str
     words: str

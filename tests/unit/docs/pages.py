@@ -1,4 +1,4 @@
-"""What stands in README and docs: pages, their blocks of code, headings, links and inline code."""
+"""The content of README and docs: pages, their code blocks, headings, links and inline code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
 
 @frozen
 class Block:
-    """A fenced block of a page: its language, its text without the indentation, the line it begins at."""
+    """A fenced block of a page: its language, its unindented text, and its first line number."""
 
     page: str
     line: int
@@ -30,14 +30,13 @@ class Block:
 
 @frozen
 class Page:
-    """A page by its path in the checkout."""
+    """A page, by its path in the checkout."""
 
     path: str
     text: str
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All fenced blocks."""
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[Block]:
@@ -53,7 +52,7 @@ class Page:
 
     @property
     def inline(self) -> tuple[str, ...]:
-        """Everything that stands between backticks in the prose."""
+        """The inline code of the prose."""
         return tuple(" ".join(code.split()) for code in _INLINE.findall(self.prose))
 
     @property
@@ -77,7 +76,7 @@ GUIDE = tuple(
         *sorted((CHECKOUT / "conf").glob("*/README.md")),
     )
 )
-"""What users read."""
+"""The pages that users read."""
 
 PAGES = (*GUIDE, *map(read, ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")))
-"""All pages whose links have to hold."""
+"""All pages whose links are checked."""

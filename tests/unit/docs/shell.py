@@ -1,4 +1,4 @@
-"""The commands in a block of shell, one by one, without the shell's own syntax around them."""
+"""Splits a shell block into single commands without the shell's own syntax around them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Command = tuple[str, ...]
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """Return each command of a block: all of its lines, or in a console those after a prompt."""
+    """Return each command of a block: all of its lines or, in a console, those after a prompt."""
     text = block.text.replace("\\\n", " ")
     for line in text.splitlines():
         if block.language == "console":
@@ -27,7 +27,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def parsed(line: str) -> Iterator[Command]:
-    """Split a line at pipes and the like; what stands in $(...) are commands as well."""
+    """Split a line at pipes and other operators; the content of $(...) counts as commands as well."""
     while found := _NESTED.search(line):
         yield from parsed(found[1])
         line = line[: found.start()] + _SUBSTITUTED + line[found.end() :]

@@ -1,4 +1,6 @@
-"""Every command in README and docs exists, takes what is typed, and is run by a test or says why not."""
+"""Tests that every command in README and docs exists, accepts its arguments, and is
+run by a test or is exempt.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,12 @@ def variables() -> set[str]:
 
 @pytest.fixture(autouse=True)
 def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The files that examples name are not there."""
+    """The files that examples name do not exist here."""
     monkeypatch.setattr(click.Path, "convert", lambda self, value, param, ctx: value)
 
 
 def take(words: Command) -> None:
-    """Parse a command as click does before it would run it. Raises ClickException."""
+    """Parse a command as click does before it runs it. Raises ClickException."""
     group = click.Context(cli, info_name="spark-elastic")
     name, *arguments = words[1:]
     found = cli.get_command(group, name)

@@ -1,4 +1,4 @@
-"""The policies that docs/custom-policies.md shows are typed, are policies, and run in the simulator."""
+"""Tests that the policies in docs/custom-policies.md are typed, are policies, and run in the simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATE_NIGHT, MODEL, CONFORMANCE = (block.text for block in PAGE.blocks if block.l
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Lay out the package of the page in the current folder."""
+    """Write the package of the page to the current folder."""
     folder = tmp_path / "my_package"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -58,7 +58,7 @@ def test_the_example_is_about_twenty_lines() -> None:
 def test_the_examples_are_policies(package: Path) -> None:
     late_night = make("my_package.scaling:LateNight", {"slots": "2", "zone": "Europe/Berlin"})
     check(late_night, views=50, longest_s=5.0)
-    for rows in ("1000", "1"):  # however many it wants: what stands behind it grants as far as may be
+    for rows in ("1000", "1"):  # the wish may be any number: the limits behind the policy cap it
         check(make("my_package.model:RowsPerSlot", {"rows": rows}), views=50, longest_s=5.0)
 
 

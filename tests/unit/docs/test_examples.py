@@ -1,4 +1,4 @@
-"""The examples in README and docs are what the programs that read them take."""
+"""Tests that the programs that read the examples in README and docs accept them."""
 
 from __future__ import annotations
 

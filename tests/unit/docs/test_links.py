@@ -1,4 +1,4 @@
-"""Links of all pages lead somewhere, on the site that MkDocs builds and where files are shown as they are."""
+"""Tests that the links of all pages resolve, both on the MkDocs site and in the repository's own view."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def github_anchor(heading: str) -> str:
 
 
 def mkdocs_anchor(heading: str) -> str:
-    """Do what Python-Markdown's slugify does."""
+    """Return the anchor of a heading, like Python-Markdown's slugify."""
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
 
 
@@ -66,7 +66,9 @@ def test_a_link_that_leads_nowhere_is_found(link: str) -> None:
 
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.path)
 def test_lines_can_be_read(page: Page) -> None:
-    """Tables, pictures and generated parts aside, lines are short: outside of docs up to 100 characters."""
+    """Apart from tables, pictures and generated parts, lines are short: up to 100
+    characters outside of docs.
+    """
     most = 110 if page.path.startswith("docs/") else 100
     by_hand = re.sub(r"(?s)<!-- (\S+) -->.*?<!-- /\1 -->", "", page.prose)
     lines = [line for line in by_hand.splitlines() if not line.lstrip().startswith(("|", "!["))]
@@ -82,7 +84,7 @@ def test_the_table_of_versions_can_be_read_whatever_the_tests_say(
     (tmp_path / "docs" / "spark-versions.json").write_text(json.dumps(found))
     monkeypatch.setattr(generated_docs, "ROOT", tmp_path)
     table = generated_docs.versions_table()
-    assert table.count("1000 core tests, 100 failed") == len(tested) - 1  # the first one: all tests
+    assert table.count("1000 core tests, 100 failed") == len(tested) - 1  # the first version runs all tests
     (row,) = (line for line in table.splitlines() if "not yet" in line)
     assert row.startswith(f"| {last.minor} | {last.scala_binary} | ")
     assert [line for line in table.splitlines() if len(line) > 100] == []

@@ -1,4 +1,4 @@
-"""Every name that README and docs give is one that the code has: settings, metrics, reasons, REST paths."""
+"""Tests that every name in README and docs exists in the code: settings, metrics, reasons, REST paths."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _SHORT = re.compile(rf"(?:{'|'.join(sorted(_ROOMS))})\.[A-Za-z0-9.*…-]+|query\
 _METRIC = re.compile(r"spark_elastic_(?!lab\b|tools\b)[a-z_]+[a-z]")
 _PATH = re.compile(r"(?:/elastic/api/v1|\$API|(?:GET|PUT|POST|DELETE) )(/[^\s`'\"|,)?…]*)")
 _CODE = re.compile(r"(?m)\[([a-z_]+)\]$")
-# What is none of our settings, as its page says.
+# Flink's options that are no settings of ours; the page about them says so.
 _FLINKS = {name for option in OPTIONS if option.key is None for name in (option.name, *option.older)}
 
 
 def is_setting(name: str) -> bool:
-    """Say whether this is a key, without the prefix, or the beginning of some with … or * at its end."""
+    """Return whether this is a key without its prefix, or with … or * at its end a prefix of keys."""
     if name == "…":
         return True
     if re.fullmatch(r".*[.](…|\*)", name) and not name.startswith("policy."):
@@ -55,7 +55,7 @@ def full_names(page: Page) -> set[str]:
 
 
 def short_names(page: Page) -> set[str]:
-    """Return what begins as settings do and stands between backticks without the prefix."""
+    """Return inline code without the prefix that looks like a setting."""
     first = (code.partition(" ")[0].partition("=")[0] for code in page.inline)
     return {name for name in first if _SHORT.fullmatch(name)} - _FLINKS
 
@@ -68,7 +68,7 @@ def paths(text: str) -> Iterator[str]:
 
 
 def exists(path: str) -> bool:
-    """Say whether the API has a path, in which parts may be ids or variables."""
+    """Return whether the API has a path, parts of which may be ids or variables."""
     for known in document()["paths"]:
         pattern = re.sub(r"\\\{\w+\\\}", r"(\\{\\w+\\}|\\$\\w+|:\\w+|[0-9a-f-]{32,36})", re.escape(known))
         if re.fullmatch(pattern, path):

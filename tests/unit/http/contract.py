@@ -1,4 +1,4 @@
-"""Hold an answer against the API's own description."""
+"""Checks of answers against the API's own description."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spark_elastic.http.openapi import document
 
 
 def check(method: str, path: str, status: int, headers: Mapping[str, str], text: str) -> None:
-    """Raise AssertionError if the description does not have this answer, or has another form of it."""
+    """Raise AssertionError if the description lacks this answer or describes it differently."""
     if path == "/elastic/metrics" or status == 405 or method in ("HEAD", "OPTIONS"):
-        return  # not part of it, or said by HTTP
+        return  # outside the description, or defined by HTTP itself
     assert headers["content-type"] == "application/json", headers
     value = json.loads(text)
     template = template_of(path)

@@ -1,4 +1,4 @@
-"""What the event log gets at the end: the API's own answers, no more of them than there is room for."""
+"""Tests of the answers that the event log stores at the end, up to its size limit."""
 
 from __future__ import annotations
 

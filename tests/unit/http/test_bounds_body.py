@@ -1,4 +1,4 @@
-"""Bounds as a body of Flink's form: what is read of it, and what is refused with its path."""
+"""Tests of bounds in Flink's request format: what is read, and what is refused with its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink's paths of a query's rescales: the same records as ours, in Flink's form."""
+"""Tests of Flink's paths for the rescales of a query: the same records as ours, in Flink's format."""
 
 from __future__ import annotations
 

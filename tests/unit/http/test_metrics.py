@@ -1,4 +1,4 @@
-"""The metrics: what they say, and that they follow Prometheus' conventions."""
+"""Tests of the metrics: their values, and that they follow Prometheus' conventions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCH = {
 }
 """A micro-batch of a query whose trigger interval is 500 ms."""
 
-# What promtool asks for, beside what the parser asks for.
+# Required by promtool, in addition to what the parser requires.
 _NAME = re.compile(r"spark_elastic(_[a-z0-9]+)+")
 _NO_BASE_UNITS = {
     "milliseconds",
@@ -60,7 +60,7 @@ def scraped(running: World) -> dict[str, Metric]:
 
 
 def value(running: World, name: str, **labels: str) -> float | None:
-    """Read one sample, None if it is not there; a query's labels are left out."""
+    """Return one sample without the labels of the query, None if it does not exist."""
     found = [
         sample.value
         for family in scraped(running).values()
@@ -162,7 +162,8 @@ def test_all_that_is_known_of_a_query_is_told(full: World) -> None:
         "trigger_interval_seconds": 0.5, "load_ratio": 0.9, "desired_slots": 6,
         "records_behind": 4, "backlog_records": 8, "event_time_lag_seconds": 2.5,
     }  # fmt: skip
-    # 180 of 450 ms are taken for fixed, and of the 375 that the target leaves: 270 ms on 4 slots in 195 ms.
+    # 180 of the 450 ms count as fixed, which leaves 195 of the 375 ms that the target allows for 270 ms of
+    # work on 4 slots.
 
 
 def test_what_nobody_knows_has_no_sample(running: World) -> None:
@@ -185,7 +186,7 @@ def test_without_a_trigger_interval_there_is_none_to_show() -> None:
         assert value(running, "query_trigger_interval_seconds") is None
         assert value(running, "query_load_ratio") is None
         batch(running, batch=2, started=NOW + 600, partitions=4)
-        # 100 of the 450 ms and 80 for opening the state are taken for the fixed part.
+        # 100 of the 450 ms and the 80 ms for opening the state count as the fixed part.
         assert value(running, "query_load_ratio") == pytest.approx(270 / 600)
 
 
@@ -289,7 +290,7 @@ def test_queries_that_come_and_go_leave_no_metrics_behind() -> None:
             running.send(ev.QuerySubmitted, facts=facts, run="r1")
             sizes.append(len(running.get("/elastic/metrics").text.splitlines()))
             running.send(ev.QueryTerminated, query=f"q{number}", run="r1")
-        # What the application counts by cause and status stays: there are so many and no more.
+        # The application's counters by cause and status remain; their number is limited.
         assert sizes[-1] == sizes[1]
         assert len(running.get("/elastic/metrics").text.splitlines()) <= empty + 10
         assert running.publisher.view is not None

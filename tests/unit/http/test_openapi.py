@@ -1,4 +1,4 @@
-"""The API's own description: sound, complete, and true whatever a client sends."""
+"""Tests of the API's own description: valid, complete, and true whatever a client sends."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def api() -> Iterator[World]:
 
 
 DESCRIBED = schemathesis.openapi.from_dict(document())
-# Nothing that a client could send instead of what is described is wrong for the others: they take any text.
+# The other operations accept any text, so no client can send anything invalid to them.
 CHOOSY = ("PUT", "POST", "GET /decisions")
 OPERATIONS: list[Any] = [found.ok() for found in DESCRIBED.get_all_operations()]  # type: ignore[union-attr]
 
 
 def servlet(api: World) -> Callable[..., Iterable[bytes]]:
-    """Return what stands between a client and the policy process: as the shim's servlet does."""
+    """Return a WSGI application that stands between client and policy process, like the shim's servlet."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         named = {name: "HTTP_" + name.upper().replace("-", "_") for name in HEADERS}
@@ -89,7 +89,7 @@ def test_whatever_a_client_sends_the_answer_is_as_described(
             if "rescale" in case.path_parameters:
                 known = api.get(f"{API}/jobs/{ID}/rescales/history").json
                 case.path_parameters["rescale"] = known[0]["rescaleUuid"]
-        # What keeps to the form may still be wrong, as a lower bound above the upper one.
+        # A body that matches the schema may still be wrong, such as a lower bound above the upper one.
         checks = [positive_data_acceptance]
         statuses.add(case.call_and_validate(base_url=API, app=app, excluded_checks=checks).status_code)
         if api.publisher.view is not None and api.publisher.view.queries[ID].state == "Finished":
@@ -115,5 +115,5 @@ def test_the_description_has_every_path_and_method_and_no_others(api: World) -> 
         for method in item
         if method != "parameters"
     }
-    # One is Prometheus text, the other nobody but the shim can ask for.
+    # The first is Prometheus text, the second is only for the shim.
     assert described == offered - {("/metrics", "get"), ("/archive", "get")}

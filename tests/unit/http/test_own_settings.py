@@ -1,4 +1,4 @@
-"""What the API shows of a query's own settings, and what it refuses because of them."""
+"""Tests of what the API shows of a query's own settings, and what it refuses because of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_query_shows_its_mode_and_the_settings_in_which_it_differs() -> None:
         shown = running.get(f"{API}/queries/{ID}").json
         assert (shown["mode"], shown["settings"]) == ("adaptive", {"maxParallelism": "9"})
         assert shown["requirements"] == body(1, 9)
-        # An upper bound is held against the largest parallelism of the query, -1 stands for it.
+        # An upper bound must not exceed the query's max parallelism, which -1 stands for.
         reply = running.put(REQUIREMENTS, body(1, 10))
         assert reply.status == 400
         assert "allowed is up to its max parallelism, 9" in reply.errors

@@ -1,4 +1,4 @@
-"""What a page that shows much asks for: parts of lists, series, and whether it may show buttons."""
+"""Tests of requests by a page that shows much: parts of lists, series, and whether it may show buttons."""
 
 from __future__ import annotations
 

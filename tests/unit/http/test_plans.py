@@ -1,4 +1,4 @@
-"""What the API shows of what a policy makes of a query."""
+"""Tests of what the API shows of a policy's plan for a query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EACH_SECOND = evolve(COUNTS, trigger_ms=1_000)
 
 
 def batch(running: World, number: int, *, rows: int = 1_000, took: int = 600, **fields: Any) -> None:
-    """Let a micro-batch begin each second, and be decided about."""
+    """Start a micro-batch every second, and let the policy decide about it."""
     started = NOW + 1_000 * number
     running.send(
         ev.QueryProgress, at=started + took, query=ID, run="r1", batch=number, started=started,

@@ -1,4 +1,4 @@
-"""The target of a query over HTTP: set, kept, left out for clients of Flink, taken away, refused."""
+"""Tests of the target of a query over HTTP: set, kept, hidden from Flink's clients, removed, refused."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_target_is_set_kept_where_it_is_left_out_and_taken_away(api: World) ->
 
     assert put(REQUIREMENTS, lowerBound=1, upperBound=8, target=4) == 200
     assert shown() == {"lowerBound": 1, "upperBound": 8, "target": 4}
-    # Clients of Flink know no target: they see none, and leave it as it is.
+    # Flink's clients know no target: it is hidden from them and stays as it is.
     seen = api.get(FLINK).json[SHUFFLE_ID]["parallelism"]
     assert seen == {"lowerBound": 1, "upperBound": 8}
     assert put(FLINK, SHUFFLE_ID, lowerBound=2, upperBound=6) == 200
     assert shown() == {"lowerBound": 2, "upperBound": 6, "target": 4}
     assert put(REQUIREMENTS, lowerBound=2, upperBound=6, target=-1) == 200
     assert shown() == {"lowerBound": 2, "upperBound": 6}
-    # One that new bounds do not allow goes with the old ones.
+    # A target that the new bounds do not allow is removed with the old bounds.
     assert put(REQUIREMENTS, lowerBound=2, upperBound=6, target=5) == 200
     assert put(REQUIREMENTS, lowerBound=2, upperBound=4) == 200
     assert shown() == {"lowerBound": 2, "upperBound": 4}

@@ -1,4 +1,4 @@
-"""What can be read: every resource, and what is not there."""
+"""Tests of reading every resource, and of resources that do not exist."""
 
 from __future__ import annotations
 

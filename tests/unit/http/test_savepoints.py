@@ -1,4 +1,4 @@
-"""Savepoints over HTTP."""
+"""Tests of savepoints over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads between the driver and the application."""
+"""Tests of the threads between the driver and the application."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def message(method: str, path: str, content: object = None, **more: Any) -> dict
 
 
 def asked(queue: QueueName, request: str) -> dict[str, Any]:
-    """Return a request for a queue that can be answered, by this name."""
+    """Return a request with this name for a queue whose requests are answered."""
     if queue == "stages":
         exchange = {"id": "e", "bytes": [1, 2]}
         return {"id": request, "questions": [{"type": "Ranges", "group": "g", "exchanges": [exchange]}]}
@@ -49,7 +49,7 @@ def asked(queue: QueueName, request: str) -> dict[str, Any]:
 
 
 class Driver:
-    """Has a queue of requests for each kind, and keeps the answers."""
+    """Has a queue of requests per kind, and keeps the answers."""
 
     def __init__(self) -> None:
         self.queues: dict[QueueName, Queue[JsonObject]] = {queue: Queue() for queue in get_args(QueueName)}
@@ -186,7 +186,7 @@ def test_a_driver_that_fails_at_every_call_is_asked_again(monkeypatch: pytest.Mo
     monkeypatch.setattr("spark_elastic.gateway.server._PAUSE_S", 0.01)
     driver = Driver()
     calls = itertools.count()
-    # Some of each queue: three of them, and that of the metrics.
+    # The failures hit each queue: the three of requests, and that of the metrics.
     driver.fails = lambda _: next(calls) < 20
     server = Server(lambda: driver, Publisher(), RequestQueue(), Stages(Publisher()))
     server.start()

@@ -1,4 +1,4 @@
-"""The end of a query over HTTP."""
+"""Tests of stopping a query over HTTP."""
 
 from __future__ import annotations
 

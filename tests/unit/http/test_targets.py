@@ -1,4 +1,4 @@
-"""Where a savepoint may be written to: below a folder of the settings, and not where it only looks so."""
+"""Tests of allowed savepoint targets: below a configured folder, and not merely with a similar path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole policy process without a driver: a real loop in a thread of its own, and the API beside it."""
+"""The whole policy process without a driver: a real loop in its own thread, and the API next to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ A = TypeVar("A", bound=ac.Action)
 
 @frozen(kw_only=True)
 class Reply:
-    """What a client gets, its body read."""
+    """A client's answer, with its body parsed."""
 
     status: int
     headers: Mapping[str, str] = field(factory=dict)
@@ -58,7 +58,7 @@ class Reply:
 
 
 class Shim:
-    """Carries out what it is told at once; with `deaf` it does nothing and lets the loop stand."""
+    """Carries out orders at once; with `deaf` it carries out none and keeps the loop waiting."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -95,7 +95,7 @@ class Shim:
             self._changed.notify_all()
 
     def settle(self) -> None:
-        """Wait until everything that was sent, and what followed from it, has been taken in."""
+        """Wait until the loop has processed everything that was sent and what followed from it."""
         with self._changed:
             seen = self.idle
             self._woken = True
@@ -138,7 +138,7 @@ def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
 
 
 class World:
-    """A policy that is running, and the client of its API."""
+    """A running policy, and a client of its API."""
 
     def __init__(self, shim: Shim, publisher: Publisher, requests: RequestQueue) -> None:
         self.shim = shim
@@ -151,7 +151,7 @@ class World:
         self.shim.settle()
 
     def until_asked(self, many: int) -> None:
-        """Wait until so many requests stand before a loop that is deaf."""
+        """Wait until this many requests are queued for a deaf loop."""
         deadline = time.monotonic() + PATIENCE_S
         while self.requests.waiting < many:
             assert time.monotonic() < deadline
@@ -161,7 +161,9 @@ class World:
         return self.request("GET", path, **more)
 
     def put(self, path: str, body: object, **headers: str) -> Reply:
-        """Send a body as JSON, or as it is if it is bytes; an underscore in a header stands for a dash."""
+        """Send a body as JSON, or unchanged if it is bytes; an underscore in a
+        header name stands for a dash.
+        """
         return self._write("PUT", path, body, headers)
 
     def post(self, path: str, body: object = b"", **headers: str) -> Reply:
@@ -173,7 +175,7 @@ class World:
         return self.request(method, path, headers={"Content-Type": "application/json", **named}, body=content)
 
     def request(self, method: str, path: str, **more: Any) -> Reply:
-        """Ask, and hold the answer against the API's own description."""
+        """Send a request, and check the answer against the API's own description."""
         path, _, query = path.partition("?")
         fields: dict[str, Any] = {
             "may_modify": True,
@@ -208,7 +210,7 @@ def world(
     spark: str = "4.2.0",
     begun: bool = True,
 ) -> Iterator[World]:
-    """Give a policy with two executors of two cores; without `begun` it knows nothing yet."""
+    """Start a policy with two executors of two cores; without `begun` it has no snapshot yet."""
     shim, publisher, requests = Shim(), Publisher(restarts=3), RequestQueue()
     requests.wake = shim.wake
     custom = Host(shim.wake)
@@ -226,7 +228,8 @@ def world(
     def run() -> None:
         try:
             loop.run()
-        except BaseException as error:  # shown below: a thread's own end shows nothing
+        # reported below: an exception that ends a thread is not seen otherwise
+        except BaseException as error:
             failed.append(error)
 
     thread = threading.Thread(target=run)

@@ -1,4 +1,4 @@
-"""What the shim's build packs, for tests without a build."""
+"""Jars like those of the shim's build, for tests without a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSION = "1.2.3"
 
 
 def jar(folder: Path, files: Mapping[str, str]) -> Path:
-    """Write a jar that starts the policy process as the shim's does, with these files more."""
+    """Write a jar that starts the policy process as the shim's jar does, with these additional files."""
     path = folder / "spark-elastic.jar"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(START, "__main__.py")

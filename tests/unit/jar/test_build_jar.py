@@ -1,4 +1,6 @@
-"""A jar is compiled once for the same sources, whatever the checkout, and the cache of them stays small."""
+"""Tests that a jar is compiled once per set of sources, whatever the checkout, and
+that the cache stays small.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ ROW = SparkVersion("4.2.0", "maven", "4.2.0", "2.13.18", 17, "0.10.9.9", ())
 
 
 class Builds:
-    """Checkouts with one source each, and what sbt was asked for in them."""
+    """Checkouts with one source each, and the calls of sbt in them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled: list[str] = []
@@ -24,7 +26,7 @@ class Builds:
         monkeypatch.setattr(build_jar, "run_sbt", self._sbt)
 
     def build(self, checkout: str, source: str) -> str:
-        """Build in a checkout with this source; return what the jar has."""
+        """Build in a checkout with this source; return the content of the jar."""
         root = self._folder / checkout
         sources = root / "jvm-shim" / "src" / "main"
         file = sources / "scala" / "A.scala"

@@ -1,4 +1,6 @@
-"""What the jars of the Maven repository carry: all that the policy process needs, pinned, with licences."""
+"""Tests that the jars of the Maven repository carry everything that the policy process needs, pinned, with
+licences.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ PINNED = {
 
 
 def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], said: str = "") -> Path:
-    """Write a wheel as pip's index has them."""
+    """Write a wheel like those in pip's index."""
     path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for file, text in files.items():
@@ -43,13 +45,13 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str], said:
 
 
 def needed(name: str, python: str) -> Iterator[Requirement]:
-    """Return what a package needs on a version of Python, and what that needs."""
+    """Return the requirements of a package on a version of Python, and theirs in turn."""
     environment = {"python_version": python, "python_full_version": f"{python}.0", "extra": ""}
     for line in metadata.requires(name) or ():
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate(environment):
             yield requirement
-            # What only an older Python needs may not be installed beside this one.
+            # A package that only older Pythons need may not be installed here.
             if canonicalize_name(requirement.name) != "exceptiongroup":
                 yield from needed(requirement.name, python)
 
@@ -77,7 +79,7 @@ def test_everything_is_pinned_to_one_file() -> None:
 
 
 def test_every_module_can_be_imported_without_those_that_are_left_out(tmp_path: Path) -> None:
-    """From a jar, by a Python that has nothing else of ours: what is imported is there."""
+    """From a jar, with a Python that has none of our other packages, every imported module is found."""
     files = engine.files([])
     jar = tmp_path / "a.jar"
     with zipfile.ZipFile(jar, "w") as archive:
@@ -108,7 +110,7 @@ def test_tools_and_laboratory_are_not_in_it() -> None:
 
 
 def test_no_module_of_the_engine_reads_files_of_its_package() -> None:
-    """Only modules are in a jar; `jar.py` is for an installation by pip, which has the jars beside it."""
+    """A jar holds only modules; `jar.py` is for an installation by pip, which has the jars next to it."""
     reads = re.compile(r"\b__file__\b|importlib(\.| import )resources|pkgutil")
     assert [name for name, text in engine.files([]).items() if reads.search(text.decode())] == [
         "policy-engine/spark_elastic/jar.py"

@@ -1,4 +1,4 @@
-"""The layout of the Maven repository, and what Maven reads in it."""
+"""Tests of the layout of the Maven repository, and of what Maven reads in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOME = Path("io/github/spark-elastic/spark-elastic_4.2_2.13/1.2.3")
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write a repository with the shim of one Spark, a stand-in, and nothing of pip's index."""
+    """Write a repository with a stand-in for the shim of one Spark, and nothing from pip's index."""
     shim = tmp_path / "shim.jar"
     with zipfile.ZipFile(shim, "w") as archive:
         archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
@@ -60,7 +60,7 @@ def test_the_jar_has_the_shim_the_engine_and_the_licences(written: Path) -> None
         assert jar.read("META-INF/LICENSE").decode() == (engine.CHECKOUT / "LICENSE").read_text()
         assert jar.read("META-INF/NOTICE").startswith(b"spark-elastic, under the Apache License 2.0")
         assert {file.date_time for file in jar.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-    # Java wants it first; and no name may be there twice.
+    # Java expects the manifest first, and no name may occur twice.
     assert names[0] == "META-INF/MANIFEST.MF"
     assert len(names) == len(set(names))
     assert {"org/", "__main__.py", "policy-engine/spark_elastic/runtime/__main__.py"} <= set(names)
@@ -117,7 +117,7 @@ def test_the_package_says_what_a_description_needs() -> None:
     for row in supported():
         said = maven_repository.pom(row, "1", about)
         assert f"<artifactId>{row.artefact}</artifactId>" in said.decode()
-        # The package names no address yet, so neither does the description.
+        # The package has no address yet, so the description has none either.
         assert set(maven_repository.missing(said)) <= {"url", "scm"}
 
 

@@ -1,4 +1,4 @@
-"""What the jar's own `__main__.py` does: which Python runs the policy engine, and which copy of it."""
+"""Tests of the jar's own `__main__.py`: which Python runs the policy engine, and which copy of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_engine(folder: Path) -> Path:
 
 
 def installed(folder: Path, version: str) -> Path:
-    """Write an installation as pip leaves it; return the folder to be put on the path."""
+    """Write an installation like pip's; return the folder to put on the path."""
     package = folder / "site" / "spark_elastic"
     (package / "runtime").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -48,7 +48,7 @@ def installed(folder: Path, version: str) -> Path:
 def started(
     path: Path, *, python: list[str] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Start it as the driver does, with nothing installed that is not named."""
+    """Start it as the driver does, with only the named packages installed."""
     return subprocess.run(
         [*(python or [sys.executable, "-S"]), str(path), "spark_elastic.runtime"], cwd=path.parent,
         env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False,
@@ -62,7 +62,7 @@ def program(path: Path, script: str) -> Path:
 
 
 def too_old(folder: Path) -> list[str]:
-    """Return a command that runs a file as a Python 3.9 would."""
+    """Return a command that runs a file as Python 3.9 would."""
     folder.mkdir(exist_ok=True)
     (folder / "old.py").write_text(_OLD)
     return [sys.executable, "-S", str(folder / "old.py")]
@@ -89,7 +89,7 @@ def test_an_installed_engine_of_another_version_is_named_and_not_run(tmp_path: P
 
 
 def test_a_jar_without_the_engine_runs_the_installed_one_whatever_its_version(tmp_path: Path) -> None:
-    # The two tell each other their versions, and the engine says what does not fit.
+    # Shim and engine exchange their versions, and the engine reports a mismatch.
     run = started(jar(tmp_path, {}), PYTHONPATH=str(installed(tmp_path, "1.2.2")))
     assert (run.returncode, run.stdout, run.stderr) == (0, "installed engine\n", "")
 
@@ -117,7 +117,7 @@ def test_a_python_that_is_too_old_hands_over_to_the_newest_one_on_path(tmp_path:
     this = shlex.quote(sys.executable)
     program(bin_folder / "python3.10", "exit 1")
     program(bin_folder / "python3.11", f'exec {this} -S "$@"')
-    # As pyenv's, of a version that is not installed; and one that is no Python at all.
+    # One like pyenv's shim for a version that is not installed, and one that is a folder.
     program(bin_folder / "python3.12", "echo not installed; exit 127")
     (bin_folder / "python3.13").mkdir()
     run = started(with_engine(tmp_path), python=too_old(tmp_path / "old"), PATH=str(bin_folder))
@@ -128,7 +128,7 @@ def test_a_python_that_is_too_old_hands_over_to_the_newest_one_on_path(tmp_path:
 
 @pytest.mark.parametrize("path", ["", ".", "bin"])
 def test_a_python_that_is_too_old_says_so_if_it_is_alone(tmp_path: Path, path: str) -> None:
-    # What the path means relative to the working directory of a driver is nobody's Python.
+    # A relative entry of PATH depends on the driver's working directory, so its Pythons are not used.
     for folder in (tmp_path, tmp_path / "bin"):
         folder.mkdir(exist_ok=True)
         program(folder / "python3.12", f'exec {shlex.quote(sys.executable)} -S "$@"')
@@ -140,7 +140,7 @@ def test_a_python_that_is_too_old_says_so_if_it_is_alone(tmp_path: Path, path: s
 
 
 def test_every_python_can_read_it() -> None:
-    """What is newer than Python 2.7 would end as a syntax error, and not in a sentence."""
+    """Syntax newer than Python 2.7 would cause a syntax error instead of a helpful message."""
     text = START.read_text(encoding="utf-8")
     assert text.isascii()
     newer = (ast.JoinedStr, ast.AnnAssign, ast.NamedExpr, ast.Starred, ast.FunctionDef, ast.AsyncFunctionDef)

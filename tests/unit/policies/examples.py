@@ -1,4 +1,4 @@
-"""Custom policies for tests: some that work, and all kinds that do not."""
+"""Custom policies for tests: some that work, and many kinds that do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _each(view: ClusterView, slots: int, why: str) -> Wish:
 
 @frozen
 class Steady:
-    """Wants so many slots for each query."""
+    """Wants this many slots for each query."""
 
     slots: int = field(default=2, converter=int)
 
@@ -28,7 +28,7 @@ class Steady:
 
 
 class Cautious:
-    """Autoscale, but never below so many slots."""
+    """Autoscale, but never below this many slots."""
 
     def decide(self, view: ClusterView) -> Wish:
         wish = Autoscale().decide(view)
@@ -71,7 +71,7 @@ class Crashes:
 
 
 class Prints:
-    """Prints, and reads what is not there, as code does that was written for a terminal."""
+    """Prints and reads standard input, like code that was written for a terminal."""
 
     def decide(self, view: ClusterView) -> Wish:
         print("looking around", flush=True)
@@ -80,7 +80,7 @@ class Prints:
 
 
 class Forges:
-    """Puts an answer of its own where the checked one would be."""
+    """Puts an answer of its own in place of the checked one."""
 
     def decide(self, view: ClusterView) -> Wish:
         from spark_elastic.runtime.custom import child
@@ -109,7 +109,7 @@ class Answers:
 
 
 class Counts:
-    """Is no function: it says something else each time."""
+    """Is not a pure function: it answers differently each time."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -120,7 +120,7 @@ class Counts:
 
 
 class Remembers:
-    """Wants as many slots as the application that it has been shown before had queries."""
+    """Wants as many slots as the previously shown application had queries."""
 
     def __init__(self) -> None:
         self.before: ClusterView | None = None

@@ -1,4 +1,4 @@
-"""A view with one query in it, for what asks policies."""
+"""A view with one query, for tests that ask policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a custom policy may answer, and what is said of everything else."""
+"""Tests of the answers that a custom policy may give, and of the errors about all others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GOOD = QueryWish(slots=3, reason="three are enough")
 
 
 def broken(**fields: Any) -> Wish:
-    """Give a wish for the query with fields that nobody checked as they were set."""
+    """Return a wish for the query whose fields were not checked when they were set."""
     wish = evolve(GOOD)
     for name, value in fields.items():
         object.__setattr__(wish, name, value)

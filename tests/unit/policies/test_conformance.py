@@ -1,4 +1,4 @@
-"""The conformance test for policies: ours pass it, and each rule catches who breaks it."""
+"""Tests of the conformance test for policies: ours pass it, and each rule fails a policy that breaks it."""
 
 from __future__ import annotations
 

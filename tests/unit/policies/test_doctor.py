@@ -1,4 +1,4 @@
-"""`spark-elastic doctor` tries the custom policies that the settings name, before an application does."""
+"""Tests that `spark-elastic doctor` tries the configured custom policies before an application does."""
 
 from __future__ import annotations
 

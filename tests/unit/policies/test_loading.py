@@ -1,4 +1,4 @@
-"""Finding the class of a custom policy: by its module, or as an entry point of an installed package."""
+"""Tests of loading a custom policy's class: by its module, or by an entry point of an installed package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def error_of(name: str, **options: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a package that names two policies, of which one is gone."""
+    """Install a package with entry points for two policies, one of which does not exist."""
     folder = tmp_path / "night_shift-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: night-shift\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""A driver that speaks just enough of Py4J's protocol to be talked to: no JVM needed."""
+"""A driver without a JVM that speaks just enough of Py4J's protocol to be a peer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = dict[str, Any] | str | Exception | None
 
 
 def prove(connection: socket.socket, key: str, address: tuple[str, int]) -> bool:
-    """Prove at `address`, as a driver does, that `key` is known; say whether the client proved it, too."""
+    """Prove at `address`, as a driver does, that `key` is known; return whether the client proved it, too."""
     nonces = connection.recv(32, socket.MSG_WAITALL)
     if len(nonces) < 32:
         return False
@@ -37,16 +37,17 @@ def prove(connection: socket.socket, key: str, address: tuple[str, int]) -> bool
 
 
 def mac(key: str, role: str, address: tuple[str, int], nonces: bytes) -> bytes:
-    """Return what proves that somebody in this role knows `key`."""
+    """Return the proof that a peer in this role knows `key`."""
     text = f"{role} {address[0]} {address[1]} ".encode() + nonces
     return hmac.new(key.encode(), text, hashlib.sha256).digest()
 
 
 class Driver:
-    """Proves that it is the driver, answers each exchange with the next of `answers`, and the rest with stop.
+    """Proves that it is the driver, answers each exchange with the next of `answers`, and all others with
+    stop.
 
-    An answer that is a text is sent as it is; for an exception the call fails in the driver, None closes the
-    connection instead. `requests` is what came.
+    An answer that is a text is sent as is; an exception fails the call in the driver, and None closes the
+    connection. `requests` records the calls.
     """
 
     def __init__(self, *answers: Answer, key: str = TOKEN, address: str = "127.0.0.1", **hello: Any) -> None:
@@ -63,33 +64,33 @@ class Driver:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Wakes the accept of a driver that nobody has talked to.
+        # Wakes up the accept call of a driver that no client has connected to.
         socket.create_connection(self.address).close()
         self._thread.join(10)
         self._server.close()
 
     @property
     def line(self) -> bytes:
-        """What the driver writes to the policy process."""
+        """The line that the driver writes to the policy process."""
         host, port = self.address
         told = {"address": host, "port": port, "token": TOKEN, "version": __version__}
         return json.dumps(told).encode() + b"\n"
 
     def handshake(self, **other: Any) -> Handshake:
-        """Return what the policy process reads, unless said otherwise."""
+        """The handshake that the policy process reads by default."""
         host, port = self.address
         told = Handshake(address=host, port=port, token=TOKEN, version=__version__)
         return evolve(told, **other)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address that it listens at."""
         host, port, *_ = self._server.getsockname()
         return str(host), int(port)
 
     def _serve(self) -> None:
         connection, _ = self._server.accept()
-        # A client that was told the wrong thing, or killed, goes away in the middle.
+        # A client that was killed or got a wrong answer closes the connection early.
         stream = connection.makefile("rw", encoding="utf-8", newline="\n")
         with suppress(ConnectionError), connection, stream:
             if prove(connection, self._key, self.address):
@@ -107,7 +108,7 @@ class Driver:
     def _call(self, stream: IO[str]) -> str | None:
         target, method, *arguments = iter(lambda: stream.readline().strip(), "e")
         assert target == "t"
-        # A call without an argument has nothing to say.
+        # A call without an argument has no request.
         request = json.loads(arguments[0].removeprefix("s").replace("\\\\", "\\")) if arguments else {}
         self.requests.append((method, request))
         rest: Answer = {"events": [], "stop": True}
@@ -121,7 +122,7 @@ class Driver:
 
 
 def _forget(stream: IO[str]) -> str:
-    """Let go of an exception that the client was shown."""
+    """Release an exception that was passed to the client."""
     for _ in iter(lambda: stream.readline().strip(), "e"):
         pass
     return "yv"

@@ -1,4 +1,4 @@
-"""The gateway's twin in memory: a scripted world on a clock that jumps."""
+"""An in-memory counterpart of the gateway: a scripted world on a clock that jumps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ World = Callable[[Action, int], Iterable[Event]]
 
 
 class SteppedClock:
-    """A clock that moves only when somebody waits; times are epoch ms."""
+    """A clock that moves only during a wait; times are epoch ms."""
 
     def __init__(self, now: int = 0) -> None:
         self._now = now
@@ -28,18 +28,18 @@ class SteppedClock:
         self._now = max(self._now, at)
 
     def follow(self, earlier: object) -> None:
-        """Change nothing: there is one clock for all processes."""
+        """Change nothing: all processes share one clock."""
 
     def shifted(self, event: Event) -> Event:
-        """Return an event as it is: the whole world goes by this clock."""
+        """Return an event unchanged: the whole world uses this clock."""
         return event
 
 
 class MemoryGateway:
     """A driver that plays events at their time and ends at `end` (epoch ms).
 
-    `world` answers each action that arrives, given the time: the events that follow from it, each played at
-    its own time. `actions` is all that has arrived so far.
+    `world` maps each action and its time to the events that follow from it, each played at its own time.
+    `actions` are all actions so far.
     """
 
     def __init__(self, clock: SteppedClock, *, end: int, world: World = lambda _action, _now: ()) -> None:
@@ -51,17 +51,17 @@ class MemoryGateway:
         self.actions: list[Action] = []
 
     def offer(self, *events: Event) -> None:
-        """Add events to be played, each at its time; those of the same time in the order of the offer."""
+        """Add events, each to be played at its time; those with equal times keep their order."""
         for event in events:
             self.offer_raw(encode_event(event), event.at)
 
     def offer_raw(self, event: JsonObject, at: int) -> None:
-        """Add an event as it would come over the wire."""
+        """Add an event in the form in which it comes over the wire."""
         heapq.heappush(self._script, (at, self._offered, event))
         self._offered += 1
 
     def exchange(self, actions: Sequence[JsonObject], wait_ms: int) -> Exchange:
-        """Take `actions`, jump to the next event or to the end of the wait."""
+        """Accept `actions`, then jump to the next event or to the end of the wait."""
         for value in actions:
             action = decode_action(value)
             self.actions.append(action)

@@ -10,7 +10,7 @@ from tests.unit.runtime.support import snapshot
 
 
 def seen(scene: Scene) -> list[View]:
-    """Return what was to be seen after each event of a scene. Raises AssertionError if that was not true."""
+    """Return the view after each event of a scene. Raises AssertionError if a view is wrong."""
     publisher = Publisher()
     watched = publisher.scheduler(scene.settings)
     publisher.begin(load({}), snapshot())

@@ -1,4 +1,4 @@
-"""A short run of the real scheduler, for tests of what reads its journal."""
+"""A short run of the real scheduler, for tests of programs that read its journal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.runtime.support import START, snapshot
 
 
 def short_run(folder: Path) -> Path:
-    """Run the scheduler while an executor comes; return its journal, which is in `folder`."""
+    """Run the scheduler while an executor starts; return its journal, which is in `folder`."""
     clock = SteppedClock(START)
     gateway = MemoryGateway(clock, end=START + 5_000)
     gateway.offer(

@@ -1,4 +1,4 @@
-"""A policy with rules that fit on a page, for tests of what is around the real one."""
+"""A policy with rules that fit on a page, for tests of the code around the real one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 1_700_000_000_000
 
 
 class CountingPolicy:
-    """Gives every query as many partitions as there are executors, a second after the last change."""
+    """Gives every query as many partitions as there are executors, one second after the last change."""
 
     def __init__(self, settings: CoreSettings) -> None:
         self.settings = settings
@@ -79,5 +79,5 @@ def snapshot(conf: dict[str, str] | None = None, at: int = START, id: str = "s1"
 
 
 def added(number: int, at: int) -> ExecutorAdded:
-    """Describe the arrival of executor `number`, with event id ``s<number + 1>``."""
+    """Describe the start of executor `number`, with event id ``s<number + 1>``."""
     return ExecutorAdded(id=f"s{number + 1}", at=at, executor=str(number), host="h", cores=1)

@@ -1,4 +1,4 @@
-"""The Py4J client against a driver that tells the truth, lies, or goes away."""
+"""Tests of the Py4J client against a driver that tells the truth, lies, or goes away."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.runtime.driver import Driver
 
 @pytest.fixture(autouse=True)
 def py4j_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take back what a PySpark session in this process has put into Py4J: no policy process has one."""
+    """Undo the changes to Py4J by a PySpark session in this process; no policy process has one."""
     monkeypatch.setattr(java_gateway, "get_return_value", protocol.get_return_value)
 
 
@@ -160,7 +160,7 @@ def test_unknown_fields_of_the_line_are_ignored_and_the_token_is_not_shown() -> 
 
 
 def read(line: bytes) -> Handshake:
-    """Read `line` from a pipe. It has room for 64 KiB, so a longer line is cut, which is as bad."""
+    """Read `line` from a pipe. The pipe holds 64 KiB, and a longer line is cut, which must fail as well."""
     out, into = os.pipe()
     try:
         os.set_blocking(into, False)

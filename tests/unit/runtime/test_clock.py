@@ -1,4 +1,4 @@
-"""The time that the loop goes by, while the wall clock is set back and forth and the machine sleeps."""
+"""Tests of the loop's clock while the wall clock is set back and forth and the machine sleeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HOUR_MS = 3_600_000
 
 
 class Machine:
-    """A machine with both its clocks."""
+    """A machine with a wall clock and a monotonic clock."""
 
     def __init__(self) -> None:
         self.wall = START
@@ -18,14 +18,14 @@ class Machine:
         self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
 
     def next_process(self) -> None:
-        """Let another process continue, in whose place this one was."""
+        """Let another process continue from this one's clock."""
         reading = self.clock.reading()
         self.wall, self.monotonic = self.wall + 50, self.monotonic + 50
         self.clock = SteadyClock(lambda: self.wall, lambda: self.monotonic)
         self.clock.follow(reading)
 
     def passes(self, ms: int) -> int:
-        """Let time pass, and return what the loop takes for the time."""
+        """Let time pass, and return the loop's time."""
         self.wall += ms
         self.monotonic += ms
         return self.clock.now()

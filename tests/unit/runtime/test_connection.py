@@ -1,4 +1,6 @@
-"""What the policy process says to who listens at the driver's address and has not proved to be the driver."""
+"""Tests of what the policy process sends to a listener at the driver's address that
+has not proved its identity.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ NO_DRIVER = "is not the driver that started this process"
 
 
 class Peer:
-    """Listens where the driver should: each connection goes to the next of `ways`, the last one for good."""
+    """Listens at the driver's address: each connection goes to the next of `ways`,
+    the last of which stays.
+    """
 
     def __init__(self, *ways: Callable[[socket.socket, Address], None]) -> None:
         self._ways = list(ways)
@@ -58,7 +62,7 @@ class Peer:
                 self.connections += 1
                 way = self._ways.pop(0) if len(self._ways) > 1 else self._ways[0]
                 way(accepted, self.address)
-                # All that it says yet, until it goes away.
+                # Everything the peer sends until it closes the connection.
                 self.heard.append(b"")
                 while part := accepted.recv(4096):
                     self.heard[-1] += part
@@ -66,7 +70,7 @@ class Peer:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Let the other end have half a second for its proof."""
+    """Give the other side half a second for its proof."""
     monkeypatch.setattr(client, "_PROOF_S", 0.5)
     return 0.5
 

@@ -1,4 +1,4 @@
-"""How large the tasks of a batch stage became, out of what was asked and answered."""
+"""Tests of the sizes of a batch stage's tasks, derived from questions and answers."""
 
 from __future__ import annotations
 

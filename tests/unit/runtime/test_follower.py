@@ -1,4 +1,4 @@
-"""A journal is followed while it is written."""
+"""Tests that a journal can be followed while it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal: written, bounded, cut off, read, followed, replayed."""
+"""Tests of the journal: written, bounded, cut off, read, followed, replayed."""
 
 from __future__ import annotations
 
@@ -135,9 +135,9 @@ def test_the_room_is_bounded_and_two_parts_are_replayed_together(tmp_path: Path)
 
 
 def long_journal(folder: Path) -> Path:
-    """Record so much that the beginning is thrown away, and that the last part has events.
+    """Record enough that the first part is deleted and that the last part has events.
 
-    A part can end with the very last event, by how long the path is that its header names.
+    The header names the path, so its length decides whether the last event ends a part.
     """
     for count in (700, 720):
         for file in folder.iterdir():
@@ -217,7 +217,7 @@ def test_a_state_is_written_now_and_then(tmp_path: Path) -> None:
         journal.end_batch(lambda: entry)
     journal.close()
     kinds = [type(entry) for entry in entries(path)]
-    # One each megabyte.
+    # One per megabyte.
     assert kinds.count(StateEntry) == 9
     assert kinds.index(StateEntry) == pytest.approx(11, abs=1)
 
@@ -278,7 +278,7 @@ def test_a_full_disk_ends_the_journal_with_one_warning(caplog: pytest.LogCapture
 
 
 class Full:
-    """A file on a disk that has no room left."""
+    """A file on a full disk."""
 
     def write(self, line: bytes) -> int:
         raise OSError(28, "No space left on device")

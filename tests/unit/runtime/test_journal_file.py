@@ -1,4 +1,4 @@
-"""Whose files a journal may be, and who may read them."""
+"""Tests of the owner and the permissions of journals."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_file_of_another_user_is_not_written_to(
 
 
 def went_on(application: Application) -> bool:
-    """Start another policy process; say whether it continues where the one before it has ended."""
+    """Start another policy process; return whether it continues where the previous one ended."""
     first = application.goes_on(START + 20_000)
     before = len(application.path.read_text().splitlines())
     application.process(first, until=START + 21_000)
@@ -162,7 +162,7 @@ def test_a_journal_that_is_written_is_not_removed_however_old_it_is(tmp_path: Pa
         assert live.exists()
         assert older.exists()
         assert not dead.exists()
-        writer.kill()  # whose lock goes with it
+        writer.kill()  # which releases its lock
     journal.remove_old(tmp_path, before=1_000)
     assert not live.exists()
     assert not older.exists()

@@ -1,3 +1,5 @@
+"""Tests of where the journal is written."""
+
 from __future__ import annotations
 
 import getpass
@@ -17,7 +19,7 @@ DAY_S = 24 * 3_600
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the folder for temporary files, and the user's name: anna."""
+    """The folder for temporary files; the user's name is anna."""
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(getpass, "getuser", lambda: "anna")

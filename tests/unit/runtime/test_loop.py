@@ -1,4 +1,4 @@
-"""The loop between a scripted driver and a small policy."""
+"""Tests of the loop between a scripted driver and a small policy."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_timer_fires_with_the_time_that_it_was_set_for(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("leap", [-3_600_000, 3_600_000])
 def test_a_clock_that_leaps_leaps_for_nobody(tmp_path: Path, leap: int) -> None:
-    """Driver and policy process are on one machine."""
+    """Driver and policy process share one machine and thus one clock."""
     wall, monotonic = START, 0
 
     class Driver:

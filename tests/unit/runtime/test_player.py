@@ -1,4 +1,4 @@
-"""The player of journals: what it tells of runs, parts, states, and of what was recorded."""
+"""Tests of the player of journals: what it reports of runs, parts, states and recorded actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The watch over the policy file: every change is said once, and what was right stays in force."""
+"""Tests of the watch over the policy file: every change is reported once, and the
+last valid one stays in force.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ WORSE = "version: 2\n"
 
 @define
 class Desk:
-    """A file, a watch over it, and a clock that goes a second with each look."""
+    """A file, a watch over it, and a clock that advances one second with each look."""
 
     path: Path
     now: int = START
@@ -39,7 +41,7 @@ class Desk:
         self.watch = PolicyWatch(self.path, lambda: f"r{next(ids)}")
 
     def write(self, text: str | None) -> None:
-        """Put a new file in place; None takes it away."""
+        """Replace the file by this text; None removes it."""
         if text is None:
             self.path.unlink(missing_ok=True)
             return
@@ -127,7 +129,7 @@ def test_a_refusal_is_said_once_and_what_was_right_stays(desk: Desk) -> None:
     assert desk.after(BAD) is None
     assert "version is '2'" in refused(desk.after(WORSE))
     assert desk.watch.policy == load_policy(NARROW)
-    # The file is right again, so that is said, although nothing is new about it.
+    # The file is valid again, which is reported although its content is not new.
     assert isinstance(desk.after(NARROW), PolicyFileChanged)
     assert isinstance(desk.after(BAD), PolicyFileRefused)
 
@@ -154,7 +156,7 @@ def test_what_is_no_file_is_refused(desk: Desk) -> None:
     desk.path.mkdir()
     assert "is no file: name a file in spark.elastic.policyFile" in refused(desk.look())
     desk.path.rmdir()
-    # Opening a pipe would wait without end.
+    # Opening a pipe would block forever.
     os.mkfifo(desk.path)
     assert desk.look() is None
     desk.path.unlink()
@@ -183,7 +185,7 @@ def test_only_as_much_is_read_as_is_allowed(desk: Desk) -> None:
 
 
 class Busy(type(Path())):  # type: ignore[misc]  # the class of paths of this system
-    """A file that somebody writes to whenever it is opened, as long as there are `edits`."""
+    """A file that is written to whenever it is opened, as long as there are `edits`."""
 
     edits: list[str]
 

@@ -1,4 +1,4 @@
-"""The policy process as the plugin starts it: its exit codes, its end, what it says."""
+"""Tests of the policy process as the plugin starts it: its exit codes, its end, its output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """Wait for the end while standard input stays open; return exit code and what was said."""
+    """Wait for the end while standard input stays open; return exit code and output."""
     code = process.wait(30)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -156,7 +156,7 @@ def test_settings_that_cannot_be_used_reach_the_driver_in_one_line() -> None:
 
 
 def started_by_the_shim(cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Start it as the plugin does, which takes empty parts out of the path."""
+    """Start it as the plugin does, which removes empty parts from the path."""
     path = os.pathsep.join([str(CHECKOUT / "python"), *site.getsitepackages()])
     return subprocess.run(
         [sys.executable, jar(cwd, {}), "spark_elastic.runtime"], cwd=cwd, stdin=subprocess.DEVNULL,

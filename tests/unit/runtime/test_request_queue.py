@@ -1,4 +1,4 @@
-"""Requests between those who ask and the loop: done once, refused, or given up by exactly one of the two."""
+"""Tests of requests to the loop: each is done once, refused, or given up by exactly one side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refuse(_: Mapping[str, QueryView]) -> MakeEvent:
 
 
 class Asker(threading.Thread):
-    """Asks from a thread of its own; `error` is what it got, None if all went well."""
+    """Asks from a thread of its own; `error` is the error it got, None if none."""
 
     def __init__(
         self, requests: RequestQueue, check: Callable[..., MakeEvent], timeout_s: float = 20.0
@@ -103,7 +103,7 @@ def test_what_the_loop_has_taken_is_not_given_up() -> None:
     def take() -> None:
         events.extend(request.event({}, next_ids(), 5) for request in requests.take())
 
-    # The loop takes it at once, and comes to the end of its turn only after the patience is over.
+    # The loop takes the request at once, but publishes only after the timeout.
     requests.wake = take
     release = threading.Timer(0.1, requests.release)
     release.start()

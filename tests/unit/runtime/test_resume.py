@@ -1,4 +1,4 @@
-"""A policy process that dies, and the next one, which continues from the journal."""
+"""Tests of a policy process that dies, and of the next one, which continues from the journal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Application:
         )  # fmt: skip
 
     def starts(self) -> list[ev.Event]:
-        """Tell of an executor and of a query that runs on it."""
+        """Return the events of an executor and of a query that starts on it."""
         return [
             self.snapshot(START),
             self.event(ev.QuerySubmitted, START + 10, facts=STATEFUL, run="r1"),
@@ -61,7 +61,7 @@ class Application:
         ]
 
     def goes_on(self, at: int, cores: int = 2) -> ev.Event:
-        """Show the query as it runs."""
+        """Return a snapshot with the running query."""
         return self.snapshot(
             at, cores, ev.QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
         )
@@ -78,9 +78,9 @@ class Application:
     def process(
         self, *events: ev.Event, until: int, resumes: Callable[..., Any] = resume, leapt: int = 0
     ) -> list[Action]:
-        """Run a policy process that is killed at `until`, and return what it has ordered.
+        """Run a policy process that is killed at `until`, and return its orders.
 
-        By the wall clock, which has `leapt` so many ms before that.
+        The wall clock jumped by `leapt` ms before that.
         """
         wall = SteppedClock(events[0].at)
         gateway = MemoryGateway(wall, end=until)
@@ -216,7 +216,7 @@ def test_after_a_new_part_the_state_at_its_beginning_is_enough(
     assert older.exists()
     whole = resume_of(application)
     assert whole is not None
-    # Between two parts, for a moment, there is only the older one; its end is what counts then.
+    # While the journal starts a new part, only the older one exists for a moment; then its end counts.
     application.path.unlink()
     monkeypatch.setattr(
         resume_module, "journal_place", lambda *_: JournalPlace(path=application.path, own=False)
@@ -319,7 +319,7 @@ def test_an_event_that_broke_the_process_before_does_not_break_this_one(
 def test_the_journal_of_another_driver_is_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A second attempt can have the id of the first; it counts its events from 1."""
+    """A second attempt can have the same id as the first; it counts its events from 1."""
     application = in_cooldown(tmp_path)
     application.sent = 0
     assert "that of another driver" in refused(caplog, application)
@@ -336,7 +336,7 @@ def test_what_takes_too_long_is_given_up(
 def test_nobody_goes_on_from_a_journal_that_was_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it knew last is long past."""
+    """The last state in it is outdated."""
     application = in_cooldown(tmp_path)
     assert resume_of(application) is not None
 
@@ -359,7 +359,7 @@ def test_without_a_journal_a_process_begins_anew(tmp_path: Path) -> None:
 
 
 def test_bounds_survive_and_a_policy_file_is_not_said_twice(tmp_path: Path) -> None:
-    """Said again, the file would take the place of the bounds that somebody has asked for since."""
+    """A file that is reported again would replace bounds that were requested since."""
     file = tmp_path / "policy.yaml"
     file.write_text("version: 1\nqueries:\n  counts: {upperBound: 6}\n")
     application = Application(tmp_path / "journal", schedulerMode="adaptive", policyFile=str(file))
@@ -385,7 +385,7 @@ def test_bounds_survive_and_a_policy_file_is_not_said_twice(tmp_path: Path) -> N
         for _, entry in read_journal(application.path)
         if isinstance(entry, EventEntry) and isinstance(entry.event, ev.PolicyFileChanged)
     ]
-    # The runtime counts its own events on.
+    # The runtime continues to count its own events.
     first, second = (int(event.id.removeprefix("r")) for event in changed)
     assert first < second
 

@@ -1,4 +1,4 @@
-"""Questions about batch stages: answered beside the loop, written down by it, decided again by a replay."""
+"""Tests of questions about batch stages: answered outside the loop, journaled by it, and replayed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_slots_and_settings_are_those_of_now() -> None:
         stages = Stages(running.publisher)
         answer = stages.answer(count())
         assert answer["id"] == "h1"
-        # 16 tasks of 64 MiB, and two partitions for each of them.
+        # 16 tasks of 64 MiB, with two partitions for each.
         found = only(answer)
         assert (found["partitions"], found["record"]["numbers"]["slots"]) == (32, 4)
     with world({"spark.elastic.batch.autoParallelism.maxParallelism": "5"}) as running:
@@ -121,7 +121,7 @@ def test_the_journal_has_the_decisions_in_order_and_a_replay_makes_them_again(tm
         stages = Stages(running.publisher)
         first = only(stages.answer(count(4 * GIB)))
         stages.answer(ranges(*[1 << 20] * 64))
-        # What was written is a 64th of what was expected; the next time that is known.
+        # The stage wrote a 64th of the expected bytes, which is known the next time.
         second = only(stages.answer(count(4 * GIB, exchange="2:a", pinned=False)))
         assert second["partitions"] < first["partitions"]
         running.shim.settle()

@@ -1,4 +1,4 @@
-"""What is kept for charts: series that stay bounded, and give what is newer than what a client has."""
+"""Tests of the series kept for charts: bounded, and read from where a client's copy ends."""
 
 from __future__ import annotations
 

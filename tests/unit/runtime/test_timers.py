@@ -1,4 +1,4 @@
-"""Timers come due in the order of their time, whatever was replaced or cancelled before."""
+"""Tests that timers fire in the order of their times, whatever was replaced or cancelled before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen from outside is what there is, although only what has changed is looked at again."""
+"""Tests that the view is correct although only changed parts are evaluated again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.runtime.seen import seen
 
 
 def eventful() -> Scene:
-    """Two queries; an executor comes, a run fails, bounds change, one query ends."""
+    """Two queries; an executor starts, a run fails, bounds change, one query ends."""
     settings = CoreSettings(
         mode="adaptive", rescale_policy="always", cooldown_ms=0, restart=FixedDelay(attempts=2, delay_ms=700)
     )

@@ -1,3 +1,5 @@
+"""Tests of the addresses of drivers that the client accepts."""
+
 from __future__ import annotations
 
 import pytest

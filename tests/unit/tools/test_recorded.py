@@ -1,4 +1,4 @@
-"""A journal answers as the driver did."""
+"""Tests that a journal answers as the driver did."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_journal_has_the_documents_of_the_driver_that_wrote_it(tmp_path: Path)
         paths = ("/overview", "/queries", f"/queries/{ID}/rescales", "/decisions")
         wanted = {path: running.get(f"{API}{path}").json for path in paths}
     found = recorded(file)
-    # Of the policy processes before its own a journal does not tell. Nobody changes what is over.
+    # A journal does not contain earlier policy processes, and a run that has ended cannot be changed.
     wanted["/overview"] |= {"policyRestarts": 0, "mayWrite": False}
     assert {path: found.get(path) for path in paths} == wanted
 

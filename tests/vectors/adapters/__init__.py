@@ -1,7 +1,7 @@
-"""From a vector's input to what the production code makes of it: one adapter per group, no special cases.
+"""Adapters that run a vector's input through the production code: one per group, no special cases.
 
-An adapter returns the fields that it knows how to compute; a vector is met if all expected fields are
-among them and equal. Where we differ on purpose, `differences.py` says so. A vector of a kind that production
+An adapter returns the fields that it knows how to compute; a vector passes if all expected fields are among
+them and equal. Deliberate differences are listed in `differences.py`. A vector of a kind that production
 never meets raises `NotRunError`: another folder may have some, our own copy has none.
 """
 
@@ -40,4 +40,4 @@ ADAPTERS: Mapping[str, Callable[[Fields], Fields]] = {
 }
 
 PROSE: Mapping[tuple[str, str], Callable[[str, Any], bool]] = {("state_machine", "result"): states.agrees}
-"""How the fields are compared whose values are words for people."""
+"""Comparisons for fields whose values are prose."""

@@ -1,4 +1,4 @@
-"""What the batch vectors have in common: the exchanges of a group, and the ranges that its tasks read."""
+"""Common parts of the batch vectors: the exchanges of a group, and the ranges that its tasks read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import FLINK
 from tests.vectors.adapters.fields import Fields, NotRunError
 
-# The vectors are about the model's plain behaviour, so they are run with the rules of its preset.
+# The vectors describe the model's plain behaviour, so they are run with its preset.
 PRESET = FLINK
 
 Range = tuple[int, int]
@@ -24,7 +24,7 @@ def bounds_of(given: Fields) -> Bounds:
 
 
 def written_by(given: Mapping[str, Any]) -> list[int]:
-    """Add up what all map tasks have written of each partition."""
+    """Add up the bytes that all map tasks have written of each partition."""
     if given.get("pointwise"):
         raise NotRunError("each task of Spark reads its part of what every map task has written")
     if given.get("broadcast"):
@@ -41,7 +41,7 @@ def ranges_of(exchanges: Sequence[Sequence[int]], volume: int, bounds: Bounds) -
     if bounds.lower > len(sizes):
         raise NotRunError("no partition is split, so bounds end at their number")
     within = narrow(bounds, upper=len(sizes))
-    # No task has a volume of nothing.
+    # The volume of a task is at least one byte.
     starts = balance(Partitions(sizes), max(volume, 1), within, preset=PRESET, waves=None)
     return ranges_from(starts, len(sizes))
 

@@ -28,7 +28,7 @@ def batch_parallelism_decision(given: Fields) -> Fields:
 def number(given: Fields) -> Fields:
     inputs, volume, bounds = given["inputs"], given["bytes_per_task"], bounds_of(given)
     if all("bytes" in item for item in inputs):
-        # A broadcast is in no group.
+        # A broadcast belongs to no group.
         shuffled = sum(item["bytes"] for item in inputs if not item.get("broadcast"))
         return {"parallelism": tasks_for(shuffled, volume, bounds)}
     return {"parallelism": len(ranges_of([written_by(item) for item in inputs], volume, bounds))}

@@ -1,4 +1,4 @@
-"""Which ranges the tasks of a batch stage read, by bytes and by count, and which partitions are skewed."""
+"""The ranges that the tasks of a batch stage read, by bytes and by count, and the skewed partitions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def all_to_all(given: Fields) -> Fields:
         result[f"bytes_per_task_{side}"] = [
             sum(sum(exchange[start : end + 1]) for exchange in written[side]) for start, end in found
         ]
-        # Every map task is read by every task, however many there are.
+        # Every reading task reads the output of all map tasks.
         by_maps = {
             maps: [[[[0, maps - 1], list(span)]] for span in found]
             for maps in (len(item["bytes_matrix"]) for item in several)

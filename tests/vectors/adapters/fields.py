@@ -1,4 +1,4 @@
-"""What goes into an adapter and comes out of it."""
+"""The input and output of an adapter."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,4 +7,4 @@ Fields = Mapping[str, Any]
 
 
 class NotRunError(Exception):
-    """A vector is of a kind that nothing in production is asked for; the message says why."""
+    """Raised for a vector of a kind that production never meets; the message says why."""

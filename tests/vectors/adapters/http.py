@@ -15,7 +15,7 @@ from tests.vectors.adapters.fields import Fields
 
 JOB = "0" * 31 + "1"
 OTHER = "0" * 31 + "2"
-# The model's exceptions, and what says the same over HTTP.
+# The model's exceptions, and the corresponding error texts over HTTP.
 ERRORS = {
     404: "FlinkJobNotFoundException",
     503: "UnavailableDispatcherOperationException",
@@ -24,7 +24,7 @@ ERRORS = {
 
 
 def put(given: Fields) -> Fields:
-    """Send what a vector says, and return what came of it."""
+    """Send the request of a vector, and return the result."""
     if given.get("second_update_while_first_pending"):
         return {"both_accepted": both_accepted(same_job=given["same_job"])}
     with world_of(given) as running:
@@ -57,7 +57,7 @@ def bounds(running: World) -> str:
 
 
 def content(given: Fields) -> object:
-    """Return the body; the one vertex of a vector is the one of a query."""
+    """Return the body; the single vertex of a vector is the shuffle of a query."""
     if "body" in given:
         return given["body"].encode()
     pairs = given.get("requirements", {"v": [1, 32]}).values()
@@ -65,7 +65,7 @@ def content(given: Fields) -> object:
 
 
 def both_accepted(*, same_job: bool) -> bool:
-    """Send two updates while the loop stands, so that the second comes while the first is pending."""
+    """Send two updates while the loop waits, so that the second comes while the first is pending."""
     replies: list[Reply] = []
     with world_of({}) as running:
         running.shim.deaf = True

@@ -1,4 +1,4 @@
-"""Declared bounds: checked against the vertices of a query, kept, and what holds without any."""
+"""Declared bounds: checked against the vertices of a query, stored, and the defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def resource_requirements_validation(given: Fields) -> Fields:
 
 
 def validate(known: Mapping[str, int], asked: Mapping[str, list[int]]) -> list[str]:
-    """Return the codes of what is wrong; the vectors have them in alphabetical order."""
+    """Return the codes of the errors, in alphabetical order as in the vectors."""
     result = declare(known, pairs(asked))
     return sorted(problem.code for problem in result.problems) if isinstance(result, Refused) else []
 
@@ -50,7 +50,7 @@ def store(asked: Mapping[str, list[int]] | None) -> Mapping[str, list[int]] | No
 
 
 def default_bounds(parallelism: int) -> list[int]:
-    """Return what a query has that was configured with `parallelism` in adaptive mode."""
+    """Return the default bounds of a query configured with `parallelism` in adaptive mode."""
     facts = evolve(STATEFUL, session_partitions=parallelism, explicit_partitions=parallelism)
     (vertex,) = adaptive_requirements(facts, CoreSettings(explicit_parallelism="upperBound"), None).vertices
     return [vertex.bounds.lower, vertex.bounds.upper]

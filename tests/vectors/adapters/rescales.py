@@ -1,4 +1,4 @@
-"""The rescale history: what happens to a job, told as one line each, and the records that it leaves."""
+"""The rescale history: events in the life of a job, one line each, and the resulting records."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.unit.core.builder import STATEFUL, Scene
 from tests.unit.core.shim import settle
 from tests.vectors.adapters.fields import Fields
 
-# Flink takes lost slots for a failure like any other; here they are told apart.
+# Flink treats lost slots as any failure; here the two are distinguished.
 _CAUSES = {"new_resources": "new_resource_available", "lost_resources": "recoverable_failover"}
-# Longer than any cooldown: by then a rescale that can be made is made.
+# Longer than any cooldown: every possible rescale has happened by then.
 _LONG_MS = 120_000
 _NEVER_MS = 3_600_000
 
 
 def rescale_history(given: Fields) -> Fields:
-    """Tell the story of a vector, then look at the newest record and at all of them."""
+    """Play the events of a vector, then return the newest record and all of them."""
     life = _Life(given)
     for line in given["events"]:
         life.tell(line)
@@ -49,7 +49,7 @@ def _upper(word: str | None) -> str | None:
 
 
 class _Life:
-    """A query whose own count is its upper bound, on executors with as many slots as a TaskManager has."""
+    """A query whose own count is its upper bound, on executors with as many slots as a TaskManager."""
 
     def __init__(self, given: Fields) -> None:
         self._given = given
@@ -101,7 +101,7 @@ class _Life:
         self._rescale()
 
     def _rescale(self) -> None:
-        """Let time pass while something can still be done about the change."""
+        """Let enough time pass for a rescale to follow the change."""
         settle(self.scene, _LONG_MS)
 
     def _update_upper(self, upper: int) -> None:

@@ -1,4 +1,4 @@
-"""Restart strategies: what they answer after which failures, over all that chance can do."""
+"""Restart strategies: their answers after each failure, for every possible jitter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_elastic.core.failures.strategy import (
 )
 from tests.vectors.adapters.fields import Fields
 
-# The input fields of the vectors and those of our settings.
+# Maps the input fields of the vectors to our settings.
 EXPONENTIAL = {
     "initial_ms": "initial_backoff_ms",
     "max_ms": "max_backoff_ms",
@@ -33,7 +33,9 @@ RATE = {"max_per_interval": "max_failures_per_interval", "interval_ms": "interva
 
 @define(eq=False)
 class Claim:
-    """An expected value that is no result but says what to check: it equals what `holds` for it."""
+    """An expected value that is checked instead of compared: it equals any value for
+    which `holds` is true.
+    """
 
     holds: Callable[[Any], bool]
 
@@ -46,7 +48,7 @@ def exponential_backoff(given: Fields) -> Fields:
     if "failure_number" in given:
         return {"possible_ms": possible(policy, given["failure_number"], given.get("gap_ms"))}
     if "failures" in given:
-        # Without jitter, the lowest, the highest.
+        # Without jitter, with the lowest and with the highest jitter.
         series = [backoffs(policy, jitter, given["failures"]) for jitter in (middle, lowest, highest)]
         return {"nominal_min_max_ms": [list(row) for row in zip(*series, strict=True)]}
     if "notifies_at_same_time" in given:
@@ -68,7 +70,7 @@ def other_restart_strategies(given: Fields) -> Fields:
         result["can_restart_after_each"] = answers(rate, given["failure_times_ms"])
         result["final"] = rate.can_restart(given.get("final_check_ms", 0))
     if "delay_ms" in given:
-        # Such a vector does not say of which strategy it is; it holds for both.
+        # Such a vector names no strategy: it applies to both.
         policies: list[RestartPolicy] = [FixedDelay(**named(FIXED, given)), FailureRate(**named(RATE, given))]
         (result["backoff_ms"],) = {new_strategy(policy, 0).backoff_ms(0) for policy in policies}
     return result
@@ -101,7 +103,7 @@ def answers(strategy: RestartStrategy, times: Sequence[int]) -> list[bool]:
 
 
 def backoffs(policy: RestartPolicy, jitter: Jitter, failures: int, gap_ms: int | None = None) -> list[int]:
-    """Let a query fail `gap_ms` after each failure, or without one right after each restart."""
+    """Let a query fail `gap_ms` after each failure, or, if None, right after each restart."""
     strategy = new_strategy(policy, jitter)
     at = 0
     result = []
@@ -114,7 +116,7 @@ def backoffs(policy: RestartPolicy, jitter: Jitter, failures: int, gap_ms: int |
 
 
 def possible(policy: ExponentialDelay, failure: int, gap_ms: int | None) -> list[int]:
-    """Find all backoffs of one failure: every jitter that makes a difference."""
+    """Return all possible backoffs of one failure: every jitter that makes a difference."""
 
     def backoff(wanted: int) -> int:
         return backoffs(policy, lambda bound: max(-bound, min(wanted, bound)), failure, gap_ms)[-1]
@@ -135,7 +137,7 @@ def at_the_same_time(policy: RestartPolicy, failures: int) -> list[int]:
 
 
 def follow(policy: RestartPolicy, steps: Sequence[Fields]) -> bool:
-    """Take the steps and check what each says; their results hold whatever the jitter."""
+    """Take the steps and check their results, which hold whatever the jitter."""
     for jitter in (0, lowest, highest):
         strategy = new_strategy(policy, jitter)
         at = 0

@@ -1,4 +1,4 @@
-"""Whole lives of a query: bounds and slots in, the parallelism it runs with out."""
+"""Whole lives of a query: bounds and slots go in, the resulting parallelism comes out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.core.shim import running, settle
 from tests.vectors.adapters.fields import Fields
 
 _UNBOUNDED = 32_768
-# Longer than a scene lasts: where a vector says nothing of it, what it counts is what was there before.
+# Longer than a scene lasts, for vectors in which no waiting time may pass.
 _NEVER_MS = 3_600_000
 
 
@@ -68,7 +68,7 @@ class _Life:
         }
 
     def _steps(self) -> list[dict[str, int]]:
-        """Give the slots and bounds of each step."""
+        """Yield the slots and bounds of each step."""
         given = self._given
         if "steps" in given:
             return list(given["steps"])

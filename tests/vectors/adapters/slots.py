@@ -1,4 +1,4 @@
-"""Slots, bounds and the parallelism that they give."""
+"""Slots, bounds and the resulting parallelism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One state and one event: what becomes of a query, and of what was asked for."""
+"""One state and one event: the resulting state of a query, and the fate of pending orders."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ENDS = {"canceled": "CANCELED", "query_failed": "FAILED"}
 
 @frozen(kw_only=True)
 class Outcome:
-    """What has happened until the shim had nothing left to do.
+    """The outcome once the shim has nothing left to do.
 
-    `visited` are the states that were entered, `at_once` says that one was, or something ordered, before the
-    shim did anything. `refused` says that a savepoint was, `illegal` that there is no such transition.
-    `ended` is how the query did, `saved` that it ended with its savepoint.
+    `visited` are the states that were entered; `at_once` says that one was entered, or something ordered,
+    before the shim did anything. `refused` says that a savepoint was refused, `illegal` that there is no such
+    transition. `ended` is how the query ended, `saved` that it ended with its savepoint.
     """
 
     visited: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class BrokenInvariantError(Exception):
-    """The machine itself finds that what it was made to be cannot be."""
+    """The state machine itself finds a broken invariant."""
 
 
 def state_machine(given: Fields) -> Fields:
@@ -56,7 +56,7 @@ def state_machine(given: Fields) -> Fields:
 
 
 def agrees(words: str, found: Outcome) -> bool:
-    """Say whether what a vector says in words is what has happened."""
+    """Return whether the outcome matches a vector's prose."""
     match words:
         case "IllegalStateException":
             return found.illegal
@@ -176,7 +176,7 @@ class _Case:
             case "resource_wait_timeout":
                 scene.advance(_WAIT_MS)
             case "slot_assignment_ok" | "graph FAILED" | "graph CANCELED" | "graph FINISHED":
-                pass  # ordered already, and the shim does it
+                pass  # ordered already, and the shim carries it out
             case "stop_with_savepoint" | "trigger_savepoint":
                 stop = event.startswith("stop")
                 scene.send(ev.SavepointRequested, query="counts", by="the vector", target="/s", stop=stop)

@@ -1,4 +1,4 @@
-"""The transition manager: its phases over time, and the durations that a query's settings give it."""
+"""The transition manager: its phases over time, and its durations from a query's settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.vectors.adapters.fields import Fields
 
 @define
 class Resources:
-    """What a vector says that the context would answer."""
+    """Resources with a vector's answers in place of the context's."""
 
     is_sufficient: bool = False
     is_desired: bool = False
@@ -33,7 +33,7 @@ def state_transition_timing(given: Fields) -> Fields:
 
 
 def count_failures(given: Fields) -> Fields:
-    """Count micro-batches as the model counts checkpoints; a completed one is looked at by itself."""
+    """Count micro-batches as the model counts checkpoints, each completed one on its own."""
     batches = FailedBatches()
     triggers: list[int] = []
     for event in given["events"]:
@@ -52,7 +52,7 @@ def count_failures(given: Fields) -> Fields:
 
 
 def run_steps(given: Fields) -> Fields:
-    """Play the steps; each `expect` among them is checked on the way."""
+    """Play the steps and check each `expect` among them."""
     config = given["config"]
     manager = TransitionManager(
         created=0,
@@ -79,7 +79,7 @@ def run_steps(given: Fields) -> Fields:
 
 
 def manager_settings(given: Fields) -> Fields:
-    """Let a query run with these settings and look at its manager."""
+    """Let a query run with these settings and return its manager's durations."""
     named = {
         "executing.cooldown_ms": "cooldown_ms",
         "executing.stabilization_ms": "executing_stabilization_ms",

@@ -1,4 +1,4 @@
-"""Questions about a batch stage with only what matters, and what their answers come to."""
+"""Questions about a batch stage that state only the relevant facts, and summaries of their answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def planned(*sizes: int, **facts: Any) -> tuple[PlannedExchange, ...]:
-    """Make exchanges whose bytes are bounded, by what is expected unless a fact says otherwise."""
+    """Make exchanges whose largest size is the expected one, unless a fact says otherwise."""
     return tuple(
         PlannedExchange(**{"id": f"e{place}", "bytes": size, "most": size, **facts})
         for place, size in enumerate(sizes)
@@ -63,5 +63,5 @@ def specs_of(answer: RangesAnswer) -> tuple[Spec, ...]:
 
 
 def read_by(spec: Spec, exchanges: Sequence[WrittenExchange]) -> int:
-    """Count the bytes that a task reads of all exchanges."""
+    """Return the bytes that a task reads of all exchanges."""
     return sum(sum(exchange.bytes[spec.start : spec.end]) for exchange in exchanges)

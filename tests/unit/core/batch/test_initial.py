@@ -1,4 +1,4 @@
-"""How many partitions are written, before anything is."""
+"""Tests of the number of partitions that is chosen before anything is written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_the_application_tells_spark_is_what_a_task_reads() -> None:
 def test_a_small_size_that_spark_is_told_makes_no_more_partitions_than_spark_has(
     size: int, partitions: int
 ) -> None:
-    """Spark joins partitions up to that size, and never writes more of them for it."""
+    """Spark coalesces partitions up to the advisory size, but never writes more of them because of it."""
     assert ask_count(planned(size), advised=10 << 10, smallest=1).partitions == partitions
     ours = BatchSettings(avg_data_volume_per_task=10 << 10)
     assert ask_count(planned(3 * MIB), settings=ours).partitions == 616
@@ -125,7 +125,7 @@ def test_the_preset_flink_writes_as_many_partitions_as_may_ever_be_read() -> Non
 def run(
     decider: BatchDecider, size: int, written_bytes: int, kept: int | None = None, **facts: Any
 ) -> int | None:
-    """Ask for a plan whose exchange can have any size, tell what it has written, and return its number."""
+    """Plan an exchange of unbounded size, report what it has written, and return its number of partitions."""
     group = planned(size, source=facts.pop("source", "orders"), most=None)
     facts = {"plan": "orders 200", "pinned": False, "kept": kept, **facts}
     count = ask_count(group, decider, **facts).partitions
@@ -137,7 +137,7 @@ def test_the_same_plan_keeps_its_number_whatever_was_written_unless_that_is_far_
     decider = BatchDecider()
     assert run(decider, 1 << 40, 64 << 30) == 1024
     assert [run(decider, 1 << 40, size << 30, kept=1024) for size in (5, 64, 5)] == [1024] * 3
-    # 5 GiB are 160 partitions, less than an eighth of 2048.
+    # 5 GiB fill 160 partitions, fewer than an eighth of 2048.
     assert run(decider, 1 << 40, 5 << 30, kept=2048) == 201
 
 
@@ -170,7 +170,7 @@ def test_other_slots_may_change_the_number_and_unknown_ones_do_not() -> None:
     assert ask_count(planned(MIB), decider, **facts).partitions == 16
     assert ask_count(planned(MIB), decider, kept=16, slots=20, **facts).partitions == 40
     assert ask_count(planned(MIB), decider, kept=40, slots=20, **facts).record.reason == "initial_kept"
-    # A policy that is new takes what the shim has kept.
+    # A new policy process uses the number that the shim has kept.
     assert ask_count(planned(MIB), kept=16, slots=20, **facts).partitions == 16
 
 

@@ -1,4 +1,4 @@
-"""How partitions are cut into ranges, and what is found by halving."""
+"""Tests of how partitions are cut into ranges, and of the search by bisection."""
 
 from __future__ import annotations
 

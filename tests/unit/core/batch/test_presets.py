@@ -1,4 +1,4 @@
-"""The vectors hold in the preset flink; these are all of them in which our own rules differ, and why."""
+"""Tests of every vector in which our own preset differs from the preset flink, and why it does."""
 
 from __future__ import annotations
 

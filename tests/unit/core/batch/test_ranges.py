@@ -1,4 +1,4 @@
-"""What the tasks of a group read, after it was written."""
+"""Tests of the ranges that the tasks of a group read once it is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_elastic.core.batch.settings import BatchSettings
 from tests.unit.core.batch.builder import MIB, ask_ranges, read_by, spans, specs_of, written
 
 SMALL = BatchSettings(avg_data_volume_per_task=100)
-"""Numbers that fit into a line: 100 bytes per task."""
+"""100 bytes per task keep the sizes in these tests short."""
 
 
 def test_a_wave_is_filled_where_that_costs_nothing() -> None:
@@ -57,10 +57,10 @@ def test_empty_partitions_cost_no_task() -> None:
 
 
 def test_more_tasks_are_taken_if_they_are_even_and_hardly_slower() -> None:
-    # On four slots, four tasks would read three, three, three and one.
+    # On four slots, four tasks would read three, three, three and one of the partitions.
     answer = ask_ranges(written([20 * MIB] * 10), slots=4)
     assert (answer.record.after, answer.record.numbers["ratio"]) == (10, 1.0)
-    # Of small partitions, the starts of so many tasks would take longer than they save.
+    # With small partitions, starting ten tasks would take longer than they save.
     answer = ask_ranges(written([2 * MIB] * 10), slots=4)
     assert (answer.record.after, answer.record.numbers["ratio"]) == (4, 1.2)
 

@@ -1,4 +1,4 @@
-"""What holds for the ranges of any group: every byte is read once, within bounds, as evenly as can be."""
+"""Properties of the ranges of any group: every byte is read once, within bounds, as evenly as possible."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = st.builds(
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> tuple[WrittenExchange, ...]:
-    """Make the exchanges of a group, in some of which one partition is far larger than the others."""
+    """Make the exchanges of a group; in some, one partition is far larger than the others."""
     count = draw(st.integers(1, 15))
     hot = draw(st.integers(0, count - 1)) if draw(st.booleans()) else None
     result = []
@@ -94,7 +94,7 @@ plain = st.lists(SIZES, min_size=2, max_size=14)
 @settings(max_examples=150)
 @given(sizes=plain, slots=st.integers(0, 9))
 def test_the_largest_task_is_as_small_as_so_many_tasks_allow(sizes: list[int], slots: int) -> None:
-    # So if any ranges keep the largest within 1.1 times the mean, these do.
+    # So if any ranges keep the largest task within 1.1 times the mean, these do.
     exchange = written(sizes)
     answer = ask(Ranges(group="g", exchanges=(exchange,), slots=slots), settings_of())
     read = [read_by(spec, [exchange]) for spec in specs_of(answer)]
@@ -103,7 +103,9 @@ def test_the_largest_task_is_as_small_as_so_many_tasks_allow(sizes: list[int], s
 
 @cache
 def least_possible(sizes: tuple[int, ...], tasks: int) -> int:
-    """Try all ways to cut into `tasks` ranges; return the least bytes that the largest of them can have."""
+    """Try every way to cut into `tasks` ranges and return the smallest possible
+    bytes of the largest range.
+    """
     if tasks == 1:
         return sum(sizes)
     heads = accumulate(sizes[: len(sizes) - tasks + 1])

@@ -1,4 +1,4 @@
-"""Settings of batch stages: what the presets fill in, and what is refused."""
+"""Tests of the settings of batch stages: the values of the presets, and what is refused."""
 
 from __future__ import annotations
 

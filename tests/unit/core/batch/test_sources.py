@@ -1,4 +1,4 @@
-"""How the scan of files is split."""
+"""Tests of how the scan of files is split."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_splits_fill_the_slots_and_stay_between_smallest_and_largest(
         (3, 3 * 1024, 3, 2, 2),
         (2, 2 * 1024, 2, 8, 2),
         (1, 5 * MIB, 2, 8, 2),
-        # What a task opens last is not part of its largest split, to Spark either.
+        # Spark does not count the cost of the last opened file towards the largest split either.
         (1, 128 * MIB, 1, 1, 1),
         (1, 1280 * MIB, 10, 1, 10),
     ],

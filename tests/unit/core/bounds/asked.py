@@ -1,4 +1,4 @@
-"""Bounds that are asked for, and what is wrong with them."""
+"""Requested bounds and the errors that they cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds that change while queries run, start or wait."""
+"""Tests of bounds that change while queries run, start or wait."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_slots_that_it_could_not_use_are_no_news_to_it(stage: Stage) -> None:
     world.lose("0")
     assert world.query().last_decision == known.last_decision
     assert world.query().history == known.history
-    # Now one of those that it uses is gone.
+    # Now one of the executors that it uses is gone.
     assert "counts" in [decision.query for decision in decisions(world.lose("1") + world.lose("2"))]
 
 
@@ -131,7 +131,7 @@ def test_bounds_for_a_vertex_that_is_not_there_are_said_and_left_out(stage: Stag
     file = {"counts": {"source-9": WantedBounds(upper=2)}}
     actions = world.send(ev.PolicyFileChanged, path="p.yaml", bounds=file)
     assert "bounds_refused" in reasons(actions)
-    # What somebody asks for another query is no reason to say it again.
+    # A request for another query is no reason to report the refusal again.
     asked = {"query": "other", "bounds": {"shuffle": (1, 3)}, "by": "somebody"}
     assert reasons(world.send(ev.RequirementsRequested, **asked)) == ["bounds_requested"]
 

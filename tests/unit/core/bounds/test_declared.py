@@ -1,4 +1,4 @@
-"""Accepted bounds: what is accepted, what is refused and how, and what a query has by them."""
+"""Tests of declared bounds: what is accepted, what is refused and how, and the resulting slots of a query."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_is_accepted_can_be_run_and_written_down(
         assert declare(known, again) == result
 
 
-# What a query has
+# The slots of a query
 
 EXPLICIT = evolve(STATEFUL, explicit_partitions=24)
 

@@ -1,4 +1,6 @@
-"""Bounds that were asked for outlive the driver: what is kept, what is read, and what counts."""
+"""Tests that requested bounds outlive the driver: what is stored, what is read back,
+and what takes effect.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries without a shuffle: their sources follow the slots, as far as they can be divided."""
+"""Tests of queries without a shuffle, whose sources follow the slots as far as they can be divided."""
 
 from __future__ import annotations
 

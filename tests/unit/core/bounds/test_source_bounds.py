@@ -1,4 +1,4 @@
-"""Sources of a query as vertices: their bounds, the slots that follow from them, and what is ordered."""
+"""Tests of sources as vertices of a query: their bounds, the resulting slots and the orders."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class TestOrders:
         file = {"counts": {"source-0": pair(upper=2)}}
         actions = scene.send(ev.PolicyFileChanged, path="policy.yaml", defaults=pair(upper=8), bounds=file)
         assert only(actions, BoundSources).sources == (SourceBounds(least=1, most=2), OPEN)
-        # The defaults are those of the shuffle.
+        # Default bounds apply to the shuffle.
         assert scene.query().requirements.upper == 8
 
 

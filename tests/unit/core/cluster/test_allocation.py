@@ -1,4 +1,4 @@
-"""Slots, divided between groups."""
+"""Tests of how slots are divided among groups."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_who_could_use_more_has_what_its_weight_says_but_for_less_than_a_slot(
 def test_what_is_above_the_lower_bounds_is_divided_by_weight() -> None:
     assert divided(10, (1, 9, 3.0), (1, 9, 1.0)) == [7, 3]
     assert divided(12, (3, 12, 3.0), (1, 9, 1.0)) == [9, 3]
-    assert divided(10, (3, 9, 3.0), (1, 9, 1.0)) == [8, 2]  # of 6: 4.5 and 1.5, the heavier one gets the half
+    # of the 6 left over, the shares are 4.5 and 1.5; the heavier group gets the odd slot
+    assert divided(10, (3, 9, 3.0), (1, 9, 1.0)) == [8, 2]
     assert divided(4, (1, 8, 3.0), (1, 8, 1.0)) == [3, 1]
 
 
@@ -83,7 +84,8 @@ def test_what_a_narrow_group_cannot_use_flows_to_the_others() -> None:
 
 
 def test_the_largest_remainders_get_what_is_left() -> None:
-    assert divided(10, (1, 30, 5.0), (1, 30, 3.0), (1, 30, 2.0)) == [5, 3, 2]  # of 7: 3.5, 2.1, 1.4
+    # of the 7 left over: 3.5, 2.1 and 1.4
+    assert divided(10, (1, 30, 5.0), (1, 30, 3.0), (1, 30, 2.0)) == [5, 3, 2]
     assert divided(8, (1, 30, 1.0), (1, 30, 1.0), (1, 30, 1.0)) == [2, 3, 3]
 
 

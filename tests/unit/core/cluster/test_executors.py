@@ -1,4 +1,4 @@
-"""Adaptive mode requests the executors that the bounds call for, and releases others."""
+"""Tests that adaptive mode requests the executors that the bounds call for, and releases others."""
 
 from __future__ import annotations
 
@@ -171,10 +171,10 @@ def test_an_excluded_executor_is_replaced(stage: Stage) -> None:
     world.start(1, 1, 1)
     world.submit()
     request = only(world.send(ev.ExecutorExcluded, executor="0"), ac.RequestExecutors)
-    assert request.total == 4  # for the cluster manager there were three already
+    assert request.total == 4  # the cluster manager still counts the excluded one, so it had three
     world.done(request, took_ms=1)
     assert executor_orders(world.executor("3")) == []
-    # When it is included again there is one too many.
+    # Once it is included again there is one executor too many.
     assert executor_orders(world.send(ev.ExecutorUnexcluded, executor="0")) == []
     total, release = executor_orders(world.advance(IDLE_MS))
     assert isinstance(total, ac.RequestExecutors)
@@ -197,7 +197,7 @@ def test_an_executor_that_is_decommissioned_counts_for_nobody(stage: Stage) -> N
     world.start(1, 1)
     world.submit()
     world.send(ev.ExecutorExcluded, executor="0")
-    # It is not asked for any more, but its successor was.
+    # It is no longer requested, but its successor already was.
     assert executor_orders(world.send(ev.ExecutorDecommissioning, executor="0")) == []
     assert only(world.lose("0"), ac.RequestExecutors).total == 2
 
@@ -209,7 +209,7 @@ def test_for_one_that_somebody_decommissions_another_one_is_asked_for_before_it_
     actions = world.send(ev.ExecutorDecommissioning, executor="0")
     assert only(actions, ac.RequestExecutors).total == 3, "Kubernetes counts it until it is gone"
     assert said(actions, "executors_replaced") == ["Request 3 executors: replacing 1 being decommissioned."]
-    # Its successor is there before it is gone: from then on nobody is asked for again.
+    # Its successor arrives before it is gone, so the request drops back and nothing more is requested.
     assert only(world.executor("2"), ac.RequestExecutors).total == 2
     assert executor_orders(world.lose("0")) == []
     assert executor_orders(world.advance(600_000)) == []
@@ -288,7 +288,7 @@ def test_for_a_query_without_a_bound_nothing_is_requested_or_released(stage: Sta
 
 
 def test_what_was_asked_for_is_taken_back_for_a_query_without_a_bound(stage: Stage) -> None:
-    """A Standalone master gives an application all its workers, unless it has asked for a number."""
+    """A Standalone master gives an application all its workers unless the application requests a number."""
     world = adaptive(stage, upper=1)
     world.start(1, 1, spark_master="spark://master:7077")
     world.submit()
@@ -343,7 +343,7 @@ def test_a_release_that_is_only_advised_is_said_once_and_leaves_all_executors(st
     world.executor("8")
     world.lose("8")
     assert "executors_released" not in reasons(world.advance(3_600_000))
-    # All of them are still there, so that four are enough for four slots.
+    # All executors are still there, and four of them are enough for four slots.
     bounds = {"shuffle": (1, 4)}
     asked = world.send(ev.RequirementsRequested, query="counts", bounds=bounds, by="somebody")
     assert "executors_requested" not in reasons(asked)

@@ -1,4 +1,4 @@
-"""What several queries have declared adds up: who starts, who waits, who gives slots back."""
+"""Tests of several queries with declared bounds: which of them start, wait or give slots back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERIES = ("a", "b", "c")
 
 
 def world(stage: Stage, sharing: dict[str, dict[str, Any]] | None = None, **declared: Any) -> Scene:
-    """Stage adaptive mode with bounds by the names of queries, among settings."""
+    """Make an adaptive application with the bounds of queries by name, and more settings."""
     bounds = {name: declared.pop(name) for name in QUERIES if name in declared}
     return stage(
         mode="adaptive",
@@ -39,7 +39,7 @@ def submit(scene: Scene, query: str, facts: ev.QueryFacts = STATELESS) -> tuple[
 
 
 def run(scene: Scene, query: str, facts: ev.QueryFacts = STATELESS) -> int | None:
-    """Submit a query, see it start, and return the partitions that it starts with."""
+    """Submit a query, see it start, and return the partitions it starts with."""
     start = only(submit(scene, query, facts), ac.StartQuery)
     scene.started(start.partitions or 200, query)
     return start.partitions
@@ -60,7 +60,7 @@ def claim(query: str, standing: Standing, lower: int, upper: int = 20, **more: A
 
 
 def ahead(share: Share) -> int | None:
-    """Return how many slots others have before one that has too few, None if it has enough."""
+    """Return the slots taken by others ahead of a query that has too few, None if it has enough."""
     return None if share.shortage is None else share.shortage.ahead
 
 
@@ -203,7 +203,7 @@ class TestWhatIsShared:
         held = submit(scene, "a", facts)
         assert "Waiting for resources (no time limit): 3 of 4 slots" in only(held, ac.HoldQuery).message
         start = only(scene.executor("7", cores=2), ac.StartQuery)
-        assert start.partitions == 3  # of five, two are those of the source
+        assert start.partitions == 3  # of five slots, the source takes two
 
     def test_a_group_of_a_vertex_that_the_query_lacks_is_refused(self, stage: Stage) -> None:
         scene = world(stage, {"a": {"groups": {"source-4": "in"}}}, a=(1, 2))
@@ -375,8 +375,8 @@ def test_slots_are_shared_out_as_often_as_who_wants_them_changes(
     assert shared_out(lambda: scene.send(ev.ExecutorUsage, **usage)) == 0
     assert shared_out(lambda: scene.batch(100, partitions=4, query="a")) == 0
     assert shared_out(lambda: scene.send(ev.ExecutorAdded, executor="0", host="h", cores=4)) == 0
-    assert shared_out(lambda: submit(scene, "c")) == 1  # it has to wait
-    assert shared_out(lambda: submit(scene, "b")) == 2  # as one that waits, and as one that runs
+    assert shared_out(lambda: submit(scene, "c")) == 1  # once, and it has to wait
+    assert shared_out(lambda: submit(scene, "b")) == 2  # once as a waiting query, once as a running one
     bounds = {"shuffle": (1, 3)}
     assert shared_out(lambda: scene.send(ev.RequirementsRequested, query="a", bounds=bounds, by="x")) == 1
     assert slots(scene) == {"a": 2, "c": 2, "b": 2}

@@ -1,4 +1,4 @@
-"""Slots: counted from executors."""
+"""Tests of slots as the executors provide them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query is to have between its bounds where nothing else speaks."""
+"""Tests of targets: the slots of a query between its bounds where no policy decides."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def divided(slots: int, **groups: SlotGroup) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("slots", "shares"),
     [
-        # Lower bounds first, then targets.
+        # Lower bounds come first, then targets.
         (3, (2, 1)),
         (6, (5, 1)),
-        # What is left is divided as without any, which is one of two for each, and the wider one's at last.
+        # Slots left over are divided as if there were no targets: of two, one each.
         (8, (6, 2)),
         (40, (8, 20)),
     ],

@@ -1,4 +1,4 @@
-"""What a task needs, from Spark's own settings."""
+"""Tests of the resources of a task, according to Spark's own settings."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def gpus(executor: str, task: str, kind: str = "gpu") -> dict[str, str]:
         (gpus("2", "1"), 2),
         (gpus("4", "2"), 2),
         (gpus("1", "0.25"), 4),
-        # Three tasks share one, and never one with the next.
+        # Three tasks share one GPU; a task never uses parts of two.
         (gpus("2", "0.3"), 6),
         (gpus("2", "0.7"), 2),
         (gpus("1", "0.01"), 8),
         (gpus("4", "1") | gpus("1", "0.5", "fpga"), 2),
         (gpus("2", "1") | {"spark.task.cpus": "5"}, 1),
-        # An executor may have what no task needs.
+        # Executors may have resources that no task needs.
         ({"spark.executor.resource.gpu.amount": "1"}, 8),
         (gpus("1", "0"), 8),
-        # Spark refuses this as it starts.
+        # Spark refuses this when it starts.
         ({"spark.task.resource.gpu.amount": "1"}, 0),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which failures are worth a retry, with the classes and conditions that Spark has."""
+"""Tests of which failures are worth a retry, by Spark's exception classes and error conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that fails: started again as the restart strategy says, or ended with its own exception."""
+"""Tests of a run that fails: it restarts as the restart strategy allows, or ends with its own exception."""
 
 from __future__ import annotations
 
@@ -120,14 +120,14 @@ def test_a_failure_before_the_boundary_calls_the_rescale_off() -> None:
     view = world.query()
     assert (view.state, view.partitions, view.target) == (RESTARTING, 2, None)
     assert (view.restarted, view.rescaled) == (1, 0)
-    # Nobody answers the order any more, or it is refused: both come to the same.
+    # The order may be refused or never answered; neither has an effect.
     assert world.fail(order, "query counts waits for an answer") == ()
     start = only(world.advance(5_000), ac.StartQuery)
     assert matches(start, ac.StartQuery, partitions=2)
     world.started(2)
     assert world.query().history[0].cause == "recoverable_failover"
     world.batches(300, partitions=2)
-    assert world.query().target == 4  # not left alone for having failed
+    assert world.query().target == 4  # the failure does not keep it from scaling
     world.check()
 
 
@@ -147,8 +147,8 @@ def test_nothing_is_rescaled_while_it_stands_at_a_failure(facts: ev.QueryFacts, 
     world.running(2, facts)
     world.batches(300, partitions=2, query=facts.query)
     if facts.stateful:
-        world.executor("1", 2)  # which is looked at when the cooldown is over
-    world.now += 1_000  # and that is when it fails
+        world.executor("1", 2)  # to be considered at the end of the cooldown
+    world.now += 1_000  # the run fails exactly then
     actions = world.run_fails(query=facts.query)
     match change:
         case "slots":

@@ -1,4 +1,6 @@
-"""What fails only in the state store of our choice ends the query, and its next start has the user's."""
+"""Tests of failures in the state store that we chose: the query ends, and its next
+start uses the user's store.
+"""
 
 from __future__ import annotations
 

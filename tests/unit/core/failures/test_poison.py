@@ -1,4 +1,4 @@
-"""A batch that fails in the same way again and again is noticed, and nothing else is."""
+"""Tests that a micro-batch that keeps failing in the same way is noticed, and nothing else is."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_outage_that_python_tells_of_is_nobodys_poison(last: str) -> None:
     causes = ("org.apache.spark.SparkException", "org.apache.spark.api.python.PythonException")
     trace = 'Traceback (most recent call last):\n  File "sink.py", line 7, in write\n    post(rows)\n'
     assert noted(*[evolve(FAILURE, error=trace + last, causes=causes)] * 5) == [False] * 5
-    # What is said on the way to it is nothing to go by.
+    # Only the last line counts, not what a traceback contains before it.
     other = evolve(FAILURE, error=f"{trace}    # {last}\nKeyError: 'ConnectionError: '", causes=causes)
     assert noted(*[other] * 3)[-1]
 

@@ -1,4 +1,4 @@
-"""Restart strategies: when they allow a restart, how long they wait, and that chance can be replayed."""
+"""Tests of restart strategies: when they allow a restart, their backoff, and that jitter can be replayed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ POLICIES: st.SearchStrategy[RestartPolicy] = st.one_of(
 
 
 def fails(strategy: RestartStrategy, *times: int) -> list[bool]:
-    """Say after each failure whether a restart is allowed."""
+    """Return after each failure whether a restart is allowed."""
     result = []
     for at in times:
         strategy.notify_failure(at)
@@ -171,7 +171,7 @@ def test_backoffs_are_within_their_bounds_and_grow_without_jitter(
     assert plain[0] == initial_ms
     for without, jittered in zip(plain, backoffs(factor), strict=True):
         assert initial_ms <= jittered <= most_ms
-        # Below the longest one, what is added or taken is at most the factor's share.
+        # Below the longest backoff, jitter adds or removes at most the factor's share.
         if without < most_ms:
             assert abs(jittered - without) <= without * factor
 

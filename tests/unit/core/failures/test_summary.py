@@ -1,4 +1,4 @@
-"""What is shown of an error: of a Python traceback the line that says what was raised."""
+"""Tests of error summaries: of a Python traceback, the line that names the exception is shown."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ Traceback (most recent call last):
         (f"{PROXY}{TRACE}ValueError: the sink is ill\n", "ValueError: the sink is ill"),
         (f"{PROXY}{TRACE}AssertionError\n", "AssertionError"),
         (f"{PROXY}{TRACE}ValueError: one line\nand another\n", "ValueError: one line"),
-        # Of several the last one was not caught.
+        # The last of several exceptions is the one that was not caught.
         (
             f"{TRACE}KeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n"
             f"{TRACE}ValueError: no a\n",
             "ValueError: no a",
         ),
-        # What Python has called may be Java.
+        # Python may have called Java.
         (
             f"{TRACE}py4j.protocol.Py4JJavaError: An error occurred while calling o75.save.\n"
             ": org.apache.spark.SparkException: Job aborted.\n\tat org.apache.spark.X.y(X.scala:1)\n",
             "py4j.protocol.Py4JJavaError: An error occurred while calling o75.save."
             ": org.apache.spark.SparkException: Job aborted.",
         ),
-        # On an executor it is Java that adds its own.
+        # On an executor, Java appends its own stack trace.
         (
             f"Job aborted: org.apache.spark.api.python.PythonException: {TRACE}ZeroDivisionError: by zero\n\n"
             "\tat org.apache.spark.api.python.Runner.run(Runner.scala:9)\nDriver stacktrace:",
             "ZeroDivisionError: by zero",
         ),
-        # A text that was too long has lost its middle.
+        # The middle of a text that was too long is cut out.
         (f"{PROXY}{TRACE}  File …\nValueError: x", "ValueError: x"),
         (f"{PROXY}{TRACE}…\nValueError: x", "ValueError: x"),
         (f"{PROXY}{TRACE}", f"{PROXY}{TRACE}"),

@@ -1,4 +1,4 @@
-"""What is left of batch stages, by the best that is known of each."""
+"""Tests of the remaining work of batch stages, estimated from the best known facts of each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def stage(tasks: int = 100, **fields: int | None) -> BatchStage:
 @pytest.mark.parametrize(
     ("one", "work_ms"),
     [
-        # its own bytes: what was read took 10 ms each
+        # its own bytes: reading them took 10 ms each
         (stage(done=50, run_ms=10_000, bytes=1_500, read_bytes=1_000), 5_000.0),
         # its own tasks
         (stage(done=20, run_ms=10_000, bytes=None, read_bytes=1_000), 40_000.0),
         (stage(done=20, run_ms=10_000), 40_000.0),
-        # the bytes that wait for it, at the pace of others: 2 ms each
+        # the waiting bytes, at the pace of other stages: 2 ms each
         (stage(bytes=30_000), 60_000.0),
-        # the tasks of others: 40 ms each
+        # the tasks of other stages: 40 ms each
         (stage(), 4_000.0),
-        # at least what its first tasks have taken by now
+        # at least the time that its first tasks have run so far
         (stage(running=4, launched=NOW - 3_000), 300_000.0),
         (stage(running=4, launched=NOW - 3_000, bytes=1_000_000), 2_000_000.0),
         (stage(done=100, run_ms=10_000, bytes=1_500, read_bytes=1_000), 0.0),

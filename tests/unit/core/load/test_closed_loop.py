@@ -1,4 +1,6 @@
-"""An autoscaler on the desired slots: it comes to rest near the fewest that do, and follows the load."""
+"""Tests of an autoscaler that follows the desired slots: it settles near the fewest that do, and follows the
+load.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ TARGET = 0.75
 
 
 class Cluster:
-    """A stateless query: a batch takes `fixed_ms`, and `cost_ms` of one slot for each row."""
+    """A stateless query: a micro-batch takes `fixed_ms`, and `cost_ms` of one slot per row."""
 
     def __init__(self, interval_ms: int, fixed_ms: int, cost_ms: float = 1.0) -> None:
         self.facts = evolve(STATELESS, trigger_ms=interval_ms)
@@ -31,7 +33,7 @@ class Cluster:
         self.seen: list[int] = []
 
     def run(self, seconds: int, rows_per_s: float) -> None:
-        """Let time pass, with so many rows coming in."""
+        """Let time pass while this many rows arrive."""
         end = self.now + seconds * 1_000
         while self.now < end:
             rows = int((self.now - self.read_up_to) * rows_per_s / 1_000)
@@ -53,7 +55,7 @@ class Cluster:
         return Workload(facts=self.facts, pace=self.pace, model=model, needed=1, most=1_000)
 
     def fewest(self, rows_per_s: float) -> int:
-        """Return the fewest slots with which the load is the target."""
+        """Return the fewest slots with which the load meets the target."""
         interval = self.facts.trigger_ms / 1_000
         room = TARGET * self.facts.trigger_ms - self.fixed_ms
         return max(1, -(-int(rows_per_s * interval * self.cost_ms) // int(room)))
@@ -73,12 +75,12 @@ def test_it_comes_to_rest_near_the_fewest_that_do_and_follows_the_load(
     for rows_per_s in (3_000, 6_000, 3_000):
         cluster.run(1_800, rows_per_s)
         fewest = cluster.fewest(rows_per_s)
-        # The autoscaler leaves a tenth to either side alone.
+        # The autoscaler tolerates a tenth on either side.
         assert 0.9 * fewest <= cluster.slots <= 1.35 * fewest + 1
         now = load(cluster.workload)
         assert now is not None
         assert now <= TARGET + 0.1
-        # It rests.
+        # The number of slots has settled.
         assert len(set(cluster.seen[-20:])) == 1
     assert cluster.turns() <= 3
 
@@ -90,7 +92,7 @@ def test_without_an_interval_it_comes_to_rest_too() -> None:
         cluster.run(600, rows_per_s)
         slots.append(cluster.slots)
         assert len(set(cluster.seen[-20:])) == 1
-        # As many as do the work, with a quarter of their time to spare.
+        # Enough slots for the work, with a quarter of their time to spare.
         assert rows_per_s / 1_000 / TARGET - 1 <= cluster.slots <= rows_per_s / 1_000 / TARGET * 1.5 + 1
     assert slots[1] > slots[0]
     assert slots[2] <= slots[0] + 1

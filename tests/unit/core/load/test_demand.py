@@ -1,4 +1,4 @@
-"""How loaded a query is, and how many slots it would need."""
+"""Tests of the load of a query and of the slots it would need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spark_elastic.core.rescale.gain import BatchModel
 from tests.unit.core.builder import STATEFUL
 
 FREE = BatchModel(base_ms=0, overhead_ms=0, work_ms=0)
-"""Batches that are nothing but work."""
+"""A model in which micro-batches consist of work alone."""
 
 
 def batch(duration_ms: int, gap_ms: int | None, **change: Any) -> Batch:
@@ -58,14 +58,14 @@ def test_the_first_batch_within_its_interval_is_known() -> None:
 
 
 def test_of_a_first_batch_that_overruns_its_interval_nobody_knows_the_load() -> None:
-    # It may have read what has come in for days.
+    # It may have read the input of several days.
     assert load(query(batch(60_000, None))) is None
     assert desired_slots(query(batch(60_000, None)), 0.75) is None
 
 
 def test_above_one_the_ratio_of_the_rates_counts() -> None:
     assert load(query(batch(3_000, 2_000))) == 1.5
-    # Long batches that just keep up, or that catch up after a pause.
+    # Long micro-batches that barely keep up, or that catch up after a pause.
     assert load(query(batch(3_000, 3_000))) == 1.0
     assert load(query(batch(3_000, 6_000))) == 1.0
 
@@ -122,9 +122,9 @@ def test_work_is_shared_out_over_as_many_slots_as_the_target_takes(
 
 def test_what_more_slots_do_not_shorten_asks_for_none() -> None:
     model = BatchModel(base_ms=100, overhead_ms=100, work_ms=0)
-    # 700 ms of work on 4 slots; 550 are left for it.
+    # 700 ms of work on 4 slots; 550 ms of the interval are left for it.
     assert desired_slots(query(batch(900, 1_000), model=model), 0.75) == 6
-    # Opening the state of 4 partitions one after the other is no work for 4 slots.
+    # Opening the state of 4 partitions one after the other occupies one slot, not 4.
     waves = batch(900, 1_000, partitions=4, slots=1)
     assert desired_slots(query(waves, model=model), 0.75) == 1
 
@@ -182,13 +182,13 @@ def read(*, divisible: bool) -> Reading:
 
 
 def test_without_a_shuffle_the_tasks_are_those_of_the_sources() -> None:
-    # The session's own number of partitions, 4, says nothing.
+    # The session's own number of partitions, 4, does not matter.
     few = query(batch(900, 1_000, source_tasks=2), reading=read(divisible=True))
     assert busy(few) == 0.9 * 2 / 4
     # So two slots have done all the work.
     assert desired_slots(few, 0.75) == 3
     assert desired_slots(query(batch(900, 1_000)), 0.75) == 5
-    # Where it is not known in how many tasks they were read, the slots count, as before.
+    # Where the number of source tasks is unknown, the slots count instead.
     assert desired_slots(query(batch(900, 1_000), reading=read(divisible=True)), 0.75) == 5
 
 
@@ -197,7 +197,7 @@ def test_no_more_slots_are_desired_than_sources_that_cannot_be_divided_have_task
     assert desired_slots(query(*batches, reading=read(divisible=False)), 0.75) == 2
     assert desired_slots(query(*batches, reading=read(divisible=False), needed=3), 0.75) == 3
     assert desired_slots(query(*batches, reading=read(divisible=True)), 0.75) == 3
-    # Files that can't be split can be no more tasks, though their source can be divided.
+    # Files that cannot be split allow no more tasks, even if their source can be divided.
     packed = (*batches, batch(900, 1_000, source_tasks=1, whole=True))
     assert desired_slots(query(*packed, reading=read(divisible=True)), 0.2) == 2
 

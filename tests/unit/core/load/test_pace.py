@@ -1,4 +1,4 @@
-"""What is kept of the last micro-batches."""
+"""Tests of the facts that are kept of the last micro-batches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_nobody_knows_for_how_long_the_rows_of_the_first_batch_have_come() -> No
     [
         ((), None, False),
         ((SourceRead(rows=4, tasks=3), SourceRead(rows=4, tasks=7)), 10, False),
-        # Who has read nothing need not say in how many tasks.
+        # A source that has read nothing may leave out its number of tasks.
         ((SourceRead(rows=4, tasks=3, whole=True), SourceRead(rows=0)), 3, True),
         ((SourceRead(rows=4, tasks=3, whole=True), SourceRead(rows=4)), None, False),
         ((SourceRead(rows=0, tasks=0, whole=True),), 0, False),

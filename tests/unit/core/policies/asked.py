@@ -1,4 +1,4 @@
-"""A scene whose custom policies are answered for by the test."""
+"""A scene in which the test answers for the custom policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CUSTOM = evolve(SETTINGS, policy=(NIGHT,))
 
 
 class Asked(Scene):
-    """Remembers what is asked, and answers as the test says."""
+    """Records the questions, and answers as the test says."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -35,11 +35,11 @@ class Asked(Scene):
         return [one for one in self.asked if one.policy == policy]
 
     def waits(self, policy: str = NIGHT) -> bool:
-        """Say whether the last question has no answer yet."""
+        """Return whether the last question has no answer yet."""
         return bool(self.questions(policy)) and self.questions(policy)[-1].id not in self.answered
 
     def answer(self, slots: int | None = None, policy: str = NIGHT, **fields: Any) -> tuple[Action, ...]:
-        """Answer the last question: so many slots for each query that it was about, or else `fields`."""
+        """Answer the last question with this many slots for each of its queries, or else with `fields`."""
         question = self.questions(policy)[-1]
         assert question.view is not None
         assert question.id not in self.answered
@@ -49,7 +49,7 @@ class Asked(Scene):
         return self.send(PolicyAnswered, policy=policy, asked=question.id, **fields)
 
     def settle(self, slots: int | None = None, policy: str = NIGHT, **fields: Any) -> tuple[Action, ...]:
-        """Answer until nothing is asked any more, also of what had happened meanwhile."""
+        """Answer until no question is left, including those that follow from the answers."""
         actions: tuple[Action, ...] = ()
         for _ in range(5):
             while self.waits(policy):
@@ -58,14 +58,14 @@ class Asked(Scene):
         return actions
 
     def seconds(self, count: int) -> tuple[Action, ...]:
-        """Let a query report a batch each second."""
+        """Let a query commit one micro-batch per second."""
         actions: tuple[Action, ...] = ()
         for _ in range(count):
             actions += self.advance(1_000) + self.batch(300, 4, "enrich")
         return actions
 
     def begin(self) -> None:
-        """Start a query, with the question about an application without any answered."""
+        """Start a query; the question about the application without queries is answered before."""
         self.start(4, 4)
         self.answer(wish=Wish())
         self.advance(1_000)

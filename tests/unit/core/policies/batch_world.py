@@ -1,4 +1,4 @@
-"""A cluster in simulated time on which batch stages run, beside queries or alone."""
+"""A cluster in simulated time that runs batch stages, alone or next to queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.core.policies.world import World
 
 @define
 class Work:
-    """A stage of `tasks` that take `task_ms` each; `done_ms` of one slot are done, since second `began`."""
+    """A stage of `tasks` that take `task_ms` each; `done_ms` of slot time are done, since second `began`."""
 
     tasks: int
     task_ms: float
@@ -25,7 +25,7 @@ class Work:
 
 @define
 class BatchWorld(World):
-    """Runs the stages of jobs one after another, on all slots; `ended` has when each job was over (s)."""
+    """Runs the stages of jobs one after another, on all slots; `ended` has the end of each job (s)."""
 
     jobs: dict[int, list[Work]] = field(factory=dict)
     ended: list[int] = field(factory=list)
@@ -33,7 +33,7 @@ class BatchWorld(World):
     shown: bool = False
 
     def job(self, second: int, *stages: tuple[int, float]) -> None:
-        """Have a job begin at a second: of each stage the tasks, and what each takes (ms)."""
+        """Start a job at a second, given each stage's number of tasks and the duration of a task (ms)."""
         self.jobs[second] = [Work(tasks, task_ms) for tasks, task_ms in stages]
 
     def run(self, seconds: int) -> None:
@@ -63,7 +63,7 @@ class BatchWorld(World):
         self.shown = bool(shown)
 
     def _step(self, work: Work, slots: int, spent: float) -> float:
-        """Work on a stage for the rest of a second; return what of the second is over by then (ms)."""
+        """Work on a stage for the rest of a second; return how much of the second is used up by then (ms)."""
         if slots == 0:
             return 1_000.0
         if not work.launched:

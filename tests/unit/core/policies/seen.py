@@ -1,4 +1,4 @@
-"""Views with defaults, and queries whose micro-batches take what a line says."""
+"""Views with defaults, and queries whose micro-batches take as long as a line predicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bounds(lower: int = 1, upper: int = 64) -> Requirements:
 
 
 def sample(number: int = 0, **fields: Any) -> Sample:
-    """Give the micro-batch of this number: one each second, of 1000 rows on 4 slots in 400 ms."""
+    """Return the micro-batch with this number: one per second, of 1000 rows on 4 slots in 400 ms."""
     started = NOW - 1_000_000 + 1_000 * number
     usual: dict[str, Any] = {
         "duration_ms": 400, "gap_ms": 1_000, "input_rows": 1_000, "partitions": 4, "slots": 4,
@@ -35,7 +35,9 @@ def batches(
     count: int, rows: int, slots: int, *, fixed: float = 100.0, row: float = 1.0, interval: int = 1_000,
     behind: int | None = None, grows: int = 0, **fields: Any,
 ) -> tuple[Sample, ...]:  # fmt: skip
-    """Give batches that take ``fixed + row · rows / slots``, one each interval; of a longer one, at once."""
+    """Return micro-batches that take ``fixed + row · rows / slots``, one per interval or, if longer, back to
+    back.
+    """
     took = round(fixed + row * rows / slots)
     gap = max(interval, took)
     found = []
@@ -50,13 +52,15 @@ def batches(
 
 
 def work(**fields: int) -> StageWork:
-    """Give what the tasks of a micro-batch took: a second in all, of about the same size."""
+    """Return the work of a micro-batch's tasks: one second in all, of about the same size each."""
     usual = {"run_ms": 1_000, "gc_ms": 0, "spilled_bytes": 0, "longest_ms": 100, "median_ms": 100}
     return StageWork(**{**usual, **fields})
 
 
 def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryMetrics:
-    """Give a stateless query with a trigger each second, that has the slots of its last batch."""
+    """Return a stateless query with a trigger interval of one second that has the
+    slots of its last micro-batch.
+    """
     facts = evolve(STATELESS, query="q", trigger_ms=fields.pop("interval", 1_000))
     slots = samples[-1].slots if samples else 4
     usual: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The rows of a micro-batch are shared among the sources that can be told how many to read."""
+"""Tests that the rows of a micro-batch are shared among the sources whose reading can be limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries under `autoscale`, in simulated time: executors follow the load, and come to rest."""
+"""Tests of queries under `autoscale` in simulated time: executors follow the load, and then settle."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.unit.core.policies.world import SETTINGS, Source, World
 
 
 def turns(seen: list[tuple[int, int, int]]) -> list[int]:
-    """Give the slots that were granted one after the other."""
+    """Return the granted slots, one entry per change."""
     granted = [slots for _, _, slots in seen]
     return [granted[0], *(after for before, after in pairwise(granted) if after != before)]
 
 
 def test_it_comes_to_rest_with_the_slots_that_the_load_takes() -> None:
-    # 4000 rows/s of 1 ms each keep 4 slots busy: at a load of 0.75, less the fixed part, that takes 6.
+    # 4000 rows/s of 1 ms each keep 4 slots busy; at a load of 0.75, less the fixed part, that takes 6.
     world = World()
     world.start(2)
     world.query(lambda _: 4_000)

@@ -1,4 +1,4 @@
-"""A backlog comes in micro-batches that last about as long as their interval, not in one."""
+"""Tests that a backlog is read in micro-batches that last about one interval, not in a single one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = 1_000
 
 
 def outage(second: float) -> float:
-    """Return the rows of each second: what an outage of two minutes has left comes at once."""
+    """Return the rows of each second; the input of a two-minute outage arrives at once."""
     return 500 if second < 300 or second > 301 else 60_000
 
 
@@ -33,7 +33,7 @@ def orders(world: World) -> list[ac.LimitRows]:
 
 
 class Refusing(World):
-    """Answers as a build of Spark that cannot limit rows."""
+    """Answers like a build of Spark that cannot limit rows."""
 
     def take(self, actions: tuple[ac.Action, ...]) -> None:
         for action in actions:
@@ -134,7 +134,7 @@ def test_one_that_is_over_by_then_gets_no_order() -> None:
 
 
 def test_after_a_snapshot_it_is_limited_anew() -> None:
-    """The shim has lifted what a policy process before has ordered."""
+    """The shim has lifted the limits that the previous policy process ordered."""
     world, source = run()
     before, source.limit = len(orders(world)), None
     view = world.scene.query("q")

@@ -1,4 +1,4 @@
-"""Batch stages get executors as far as these pay for their start-up, and give them back."""
+"""Tests that batch stages get executors as long as these pay for their start, and give them back."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_many_short_tasks_get_no_executor_and_long_ones_as_many_as_pay() -> None
     stage = BatchStage(stage=1, tasks=200, done=40, running=4, run_ms=800, launched=999_800)
     assert requested(short.send(BatchStages, stages=(stage,))) == []
     long = scene(4)
-    # 5880 s of one slot on 4: 1470 s. With n more executors, each 30 s later, 30 + 1440/(n + 1): the sixth
-    # one saves 34 s, the seventh 26.
+    # 5880 s of slot time take 1470 s on 4 slots. With n more executors, which start 30 s later, they take 30
+    # + 1440/(n + 1) s: the sixth executor saves 34 s, the seventh 26 s.
     assert requested(long.send(BatchStages, stages=(LONG,))) == [7]
     (up, asks) = decisions(long.actions)[-2:]
     assert (up.reason, asks.reason) == ("batch_up", "executors_for_batch")
@@ -78,9 +78,9 @@ def test_executors_are_given_back_when_the_work_is_done() -> None:
     world.job(10, (200, 30_000))
     world.run(400)
     (ended,) = world.ended
-    assert ended < 330  # 1500 s of it on one executor
+    assert ended < 330  # on one executor it would take 1500 s
     assert max(here for _, here, _ in world.seen) >= 6
-    # In each slotIdleTimeout (10 s) the most stay that were wanted in it; and 5 s more, for what may follow.
+    # In each slotIdleTimeout (10 s) as many stay as were wanted at most in it, plus 5 s for a next stage.
     after = [here for second, here, _ in world.seen if second > ended]
     assert after == sorted(after, reverse=True)
     assert after[12] < 4
@@ -110,7 +110,7 @@ def test_executors_that_are_asked_for_are_not_given_up_before_they_come() -> Non
 
 def test_what_is_estimated_too_high_at_first_is_asked_back() -> None:
     cold = scene(4)
-    # Of 2000 tasks none is over after 10 s, since executors are cold; then they take 20 ms each.
+    # Cold executors have finished none of 2000 tasks after 10 s; after that a task takes 20 ms.
     stage = BatchStage(stage=1, tasks=2_000, running=4, launched=990_000)
     (total,) = requested(cold.send(BatchStages, stages=(stage,)))
     assert total > 5
@@ -148,7 +148,7 @@ def test_a_short_stage_after_a_long_one_gets_nothing_for_it() -> None:
     world.start(1)
     world.job(1, (200, 2_000), (200, 40))
     world.run(30)
-    assert world.target == 2  # for the long stage: it takes 100 s
+    assert world.target == 2  # for the long stage, which takes 100 s
     while not world.ended:
         world.run(1)
         assert world.target <= 2
@@ -165,7 +165,7 @@ def test_stages_in_a_row_are_taken_to_go_on() -> None:
     row.job(1, *[(32, 1_000)] * 60)
     row.run(400)
     assert max(here for _, here, _ in row.seen) > 1
-    assert row.ended[0] < 60 * 8  # on one executor
+    assert row.ended[0] < 60 * 8  # the time on one executor
 
 
 def test_queries_come_first_and_batch_stages_get_more_beside_them() -> None:
@@ -222,7 +222,7 @@ def test_advice_orders_nothing_and_says_why() -> None:
 
 
 def over(made: Scene, seconds: int) -> list[str]:
-    """Let the stages be over, and some time pass; return the executors that were given back."""
+    """End the stages and let some time pass; return the executors that were given back."""
     made.send(BatchStages)
     gone: list[str] = []
     for _ in range(seconds):
@@ -240,7 +240,7 @@ def test_what_is_dear_to_make_again_is_kept_longer() -> None:
     made.send(BatchStages, stages=(stage,))
     made.send(ev.ExecutorUsage, executor="0", cached_bytes=0, shuffle_bytes=1_000)
     made.send(ev.ExecutorUsage, executor="1", cached_bytes=1_000_000, shuffle_bytes=0)
-    # 400 s of one slot for its 1000 bytes, so 100 s of all of its slots.
+    # Its 1000 bytes took 400 s of slot time, so all of its slots need 100 s to write them again.
     assert over(made, 15) == ["1"]
     assert over(made, 80) == []
     assert over(made, 20) == ["0"]

@@ -1,4 +1,4 @@
-"""Several policies one after the other: who sees what, who decides, and what stands behind all of them."""
+"""Tests of several policies in a row: what each one sees, which one decides, and the limits behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.core.policies.world import SETTINGS, World
 
 @frozen
 class Says:
-    """A policy that always wants the same, and keeps what it has seen."""
+    """A policy that always has the same wish, and keeps the views it has seen."""
 
     wish: Wish
     seen: list[ClusterView]
@@ -142,7 +142,7 @@ def decisions(scene: Scene) -> list[Decision]:
 
 
 def of_enrich(said: Says) -> Says:
-    """Have what is said of `q` said of the query of the scene."""
+    """Apply the wish for `q` to the query of the scene."""
     wish = said.wish
     named: dict[str, Any] = {"queries": {}, "limits": {}}
     for of in wish.queries:

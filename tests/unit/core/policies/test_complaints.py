@@ -1,4 +1,4 @@
-"""What users of other autoscalers suffer from: a test for each complaint, with where it was made."""
+"""Tests that known complaints about other autoscalers do not apply here; each one names its source."""
 
 from __future__ import annotations
 
@@ -44,23 +44,24 @@ def test_an_idle_query_ends_no_decision_of_others() -> None:
 
 def test_a_step_is_judged_by_what_was_applied() -> None:
     """FLINK-39743, apache/flink-kubernetes-operator#1127: good steps were marked as ineffective."""
-    # It was to have 16 slots and got 8, with which batches are faster than with 4: nothing is taken back.
+    # 16 slots were granted and 8 arrived, with which micro-batches are faster than with 4: nothing is taken
+    # back.
     applied = query(batches(5, 8_000, 8), earlier=batches(4, 8_000, 4), granted=16)
     assert wish(applied).reason != "autoscale_made_worse"
     assert wish(applied).slots >= 13
 
 
 def test_a_fixed_part_does_not_shrink_with_slots() -> None:
-    """FLINK-30571, apache/flink-kubernetes-operator#966: a linear rule stops short, and asks again."""
+    """FLINK-30571, apache/flink-kubernetes-operator#966: a linear rule stops short and has to scale again."""
     varied = tuple(one for rows in (500, 1_000, 2_000) for one in batches(4, rows, 4, fixed=400))
     found = wish(query(batches(8, 2_000, 4, fixed=400), earlier=varied))
-    # 2000 rows in the 350 ms that are left take 6 slots; a linear rule would say 900 ms · 4 / 750 ms, so 5.
+    # 2000 rows in the remaining 350 ms take 6 slots; a linear rule would compute 900 ms · 4 / 750 ms, so 5.
     assert found.slots == 6
 
 
 def test_a_lag_that_grows_is_reason_enough() -> None:
     """FLINK-33306, apache/flink-kubernetes-operator#686: slow fetchers looked idle."""
-    # What was measured says that 4 slots do; all the same there is more behind with each batch.
+    # The measurements say that 4 slots are enough, but the backlog grows with each micro-batch.
     behind = batches(6, 900, 4, fixed=900, row=0.01, behind=100_000, grows=5_000, interval=950)
     limited = evolve(query(behind, interval=950), earlier=batches(4, 5_000, 4, fixed=10, row=0.01))
     assert wish(limited).slots > 4
@@ -87,7 +88,9 @@ def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> N
 
 
 def test_nothing_is_scaled_down_while_it_catches_up() -> None:
-    """FLINK-31318, apache/flink-kubernetes-operator#544: that made the lag longer."""
+    """FLINK-31318, apache/flink-kubernetes-operator#544: scaling down while catching
+    up made the lag longer.
+    """
     samples = batches(6, 2_000, 8, behind=50_000, grows=-1_000)
     draining = query(samples, wanted=WHOLE_WINDOW, granted=8)
     found = wish(draining)
@@ -110,7 +113,7 @@ def test_a_step_up_has_no_limit() -> None:
 
 
 def test_where_a_quota_does_not_allow_all_as_much_as_fits_is_taken() -> None:
-    """apache/flink-kubernetes-operator#789: a refusal dropped the whole change."""
+    """apache/flink-kubernetes-operator#789: a refusal discarded the whole change."""
     world = World(evolve(SETTINGS, max_executors=4))
     world.start(2)
     world.query(lambda second: 1_000 if second < 100 else 20_000)
@@ -162,7 +165,7 @@ def test_executors_that_died_are_requested_again() -> None:
 
 def test_what_came_in_is_judged_and_not_how_many_rows_lie_there() -> None:
     """kedacore/keda#1983: any lag led to the maximum."""
-    # 12 s of input are behind: 10 slots would have them gone at once, there are ten minutes for it.
+    # 12 s of input are waiting: 10 slots would clear them at once, but ten minutes are allowed.
     found = wish(query(batches(6, 1_000, 4, behind=12_000)))
     assert found.slots == 4
 
@@ -209,7 +212,7 @@ def test_a_day_of_changing_load_hardly_moves_state() -> None:
 def test_a_number_of_partitions_never_vetoes_and_never_overshoots(partitions: int) -> None:
     """FLINK-39299, apache/flink-kubernetes-operator#1088 and #1179: worst where the number was prime."""
     busy = query(batches(6, 4_000, 4), partitions=partitions, facts=evolve(STATEFUL, trigger_ms=1_000))
-    # 4000 rows in the 650 ms that 100 ms of fixed part leave keep 6.2 slots busy.
+    # 4000 rows, in the 650 ms that a fixed part of 100 ms leaves, keep 6.2 slots busy.
     found = wish(busy)
     assert found.reason == "autoscale_up"
     assert 6 <= found.slots <= 1.5 * 6.2 + 1
@@ -218,7 +221,7 @@ def test_a_number_of_partitions_never_vetoes_and_never_overshoots(partitions: in
 
 
 def test_slots_of_less_than_a_core_are_seen_in_what_batches_take() -> None:
-    """apache/flink-kubernetes-operator#586: with less than one CPU for each slot a rate was too high."""
+    """apache/flink-kubernetes-operator#586: with less than one CPU per slot, a measured rate was too high."""
     whole, half = (wish(query(batches(6, 1_500, 4, row=row), partitions=64)).unsmoothed for row in (1.2, 2.4))
     assert whole == 3
     assert half in (6, 7)
@@ -232,7 +235,9 @@ def test_one_noisy_batch_marks_no_step_as_ineffective() -> None:
 
 
 def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
-    """FLINK-34266, apache/flink-kubernetes-operator#774: rates of a second break where rows burst."""
+    """FLINK-34266, apache/flink-kubernetes-operator#774: rates per second fail where
+    rows arrive in bursts.
+    """
     samples = batches(12, 4_000, 4)
     files = tuple(
         evolve(one, input_rows=0, duration_ms=100) if number % 4 else one
@@ -244,7 +249,9 @@ def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
 
 
 def test_a_query_short_of_memory_gets_no_executors_and_is_told_so() -> None:
-    """FLINK-33764, apache/flink-kubernetes-operator#726: who collects garbage got more and more workers."""
+    """FLINK-33764, apache/flink-kubernetes-operator#726: jobs busy with garbage collection got more and more
+    workers.
+    """
     for short in (work(gc_ms=500), work(spilled_bytes=60_000_000)):
         found = wish(query(batches(6, 4_000, 4, work=short)))
         assert (found.slots, found.reason) == (4, "autoscale_memory")
@@ -254,14 +261,14 @@ def test_a_query_short_of_memory_gets_no_executors_and_is_told_so() -> None:
 
 
 def test_slots_that_made_no_batch_faster_are_given_back() -> None:
-    """FLINK-33764: the same where nothing was heard of garbage, as of queries without a shuffle."""
+    """FLINK-33764: the same without metrics of garbage collection, as for queries without a shuffle."""
     slow = evolve(query(batches(6, 3_000, 8, row=4.0), earlier=batches(4, 3_000, 4)), granted=8)
     found = wish(slow)
     assert (found.slots, found.reason) == (4, "autoscale_made_worse")
 
 
 def test_a_sink_that_is_the_limit_gets_no_executors() -> None:
-    """kedacore/keda#7092: throughput fell after a step up, since what came after could not keep up."""
+    """kedacore/keda#7092: throughput fell after a step up, since the sink could not keep up."""
     slower = evolve(query(batches(6, 3_000, 8, fixed=900), earlier=batches(4, 3_000, 4)), granted=8)
     assert wish(slower).reason == "autoscale_made_worse"
     assert wish(slower).slots == 4
@@ -276,14 +283,16 @@ def test_a_pause_is_what_was_measured() -> None:
 
 
 def test_tasks_ask_for_no_executors() -> None:
-    """opensearch-spark#302 and #324: 200 tasks of a tiny batch asked for executors that never went."""
+    """opensearch-spark#302 and #324: 200 tasks of a tiny micro-batch requested executors that were never
+    released.
+    """
     tiny = batches(6, 100, 4, fixed=50, row=0.1)
     found = wish(query(tiny, partitions=200, wanted=WHOLE_WINDOW))
     assert found.slots < 4
 
 
 def test_where_slots_do_not_help_it_says_which_setting_would() -> None:
-    """apache/spark#16993: the interval is fixed, and nobody says that it is what should change."""
+    """apache/spark#16993: the interval is fixed, and nothing told users to change it."""
     limited = wish(query(batches(8, 1_000, 4, behind=50_000, grows=3_000, interval=1_000)))
     assert limited.reason == "autoscale_admission"
     said = message(limited.reason, **limited.told, slots=1, before=4, after=limited.slots)
@@ -316,7 +325,9 @@ def test_nothing_is_taken_from_a_query_that_is_behind() -> None:
 
 
 def test_an_executor_counts_from_when_it_will_be_there_as_measured() -> None:
-    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: the same of what starting takes."""
+    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: the same for the
+    time that a start takes.
+    """
     growing = tuple(batches(12, 20_000 + 600 * n, 40)[n] for n in range(12))
     slow, fast = (wish(query(growing), startups_ms=(ms,)).unsmoothed for ms in (120_000, 1_000))
     assert slow is not None
@@ -325,7 +336,7 @@ def test_an_executor_counts_from_when_it_will_be_there_as_measured() -> None:
 
 
 def test_executors_that_no_query_needs_any_more_are_released() -> None:
-    """opensearch-spark#302 and #324: batches that always have tasks kept all executors for ever."""
+    """opensearch-spark#302 and #324: micro-batches that always have tasks kept all executors permanently."""
     world = World(evolve(SETTINGS, scale_down_window_ms=60_000))
     world.start(2)
     world.query(lambda second: 6_000 if second < 300 else 100)
@@ -336,7 +347,7 @@ def test_executors_that_no_query_needs_any_more_are_released() -> None:
 
 
 def test_an_executor_is_not_given_back_before_it_was_of_use() -> None:
-    """dask/dask-kubernetes#674: workers went before they had done anything, and were asked for again."""
+    """dask/dask-kubernetes#674: workers were removed before they had done anything, and requested again."""
     world = World(startup_ms=60_000)
     world.start(3)
     world.query(lambda second: 2_000 if second % 240 < 120 else 2_600)
@@ -346,7 +357,7 @@ def test_an_executor_is_not_given_back_before_it_was_of_use() -> None:
 
 
 def test_a_policy_can_be_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """apache/spark#13863: who wanted another rule than Spark's had to build another Spark."""
+    """apache/spark#13863: users who wanted another rule than Spark's had to build another Spark."""
     seen = wants(monkeypatch, Wish(queries=keeps(q=3)))
     world = World()
     world.start(1)
@@ -358,7 +369,7 @@ def test_a_policy_can_be_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_would_be_done_can_be_seen_before_it_is_done() -> None:
-    """Druid's simulation endpoint, Flink's scaling report: the first time was for real."""
+    """Druid's simulation endpoint, Flink's scaling report: the first run was the real one."""
     world = World(evolve(SETTINGS, advise_only=True))
     world.start(2)
     world.query(lambda _: 6_000)

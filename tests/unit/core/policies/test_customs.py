@@ -1,4 +1,4 @@
-"""Custom policies as the scheduler sees them: asked by an action, answered by an event."""
+"""Tests of custom policies as the scheduler sees them: asked by an action, answered by an event."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_it_wants_for_batch_stages_is_requested_and_said(scene: Asked) -> N
 
 
 def test_until_it_answers_a_query_keeps_what_it_has(scene: Asked) -> None:
-    """Its bounds alone would ask the cluster for all that there is."""
+    """By its bounds alone, it would request all executors that the cluster has."""
     scene.advance(60_000)
     assert scene.granted == 8
     assert len(scene.questions()) == 2, "once about an application without a query"
@@ -115,7 +115,7 @@ def test_it_is_asked_again_at_the_time_that_it_has_named(scene: Asked) -> None:
     scene.advance(2)
     assert len(scene.questions()) == before + 1
     done = len(scene.actions)
-    scene.advance(60_000)  # it does not answer: that its time has passed does not keep anybody busy
+    scene.advance(60_000)  # the policy does not answer, and its expired wish causes no busy loop
     assert len(scene.actions) - done < 5
     scene.check()
 

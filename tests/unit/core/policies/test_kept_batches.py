@@ -1,4 +1,6 @@
-"""What micro-batches take outlives the driver, so that the first one of the next is limited, too."""
+"""Tests that the measurements of micro-batches outlive the driver, so that the next driver's first one is
+limited.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def text_of_a_driver() -> str:
 
 
 def after_an_outage(text: str | None, **settings: Any) -> tuple[World, Source]:
-    """Begin with what was kept and two minutes' rows at once."""
+    """Start with the stored measurements and two minutes of waiting rows."""
     world, source = world_of(evolve(KAFKA, kept_batches=text), steady, backlog=60_000, **settings)
     world.run(240)
     return world, source

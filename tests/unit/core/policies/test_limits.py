@@ -1,4 +1,4 @@
-"""What stands behind every policy: bounds, executors and their quota."""
+"""Tests of the limits behind every policy: bounds, executors and their quota."""
 
 from __future__ import annotations
 

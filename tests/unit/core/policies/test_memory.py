@@ -1,4 +1,4 @@
-"""What is remembered of a query: bounded, in order, and what belongs together."""
+"""Tests that the memory of a query is bounded, in order, and consistent."""
 
 from __future__ import annotations
 

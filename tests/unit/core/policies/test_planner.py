@@ -1,4 +1,4 @@
-"""Who asks the policies: what they want counts within limits, and slots beyond a grant are not used."""
+"""Tests of the planner: policies' wishes count within limits, and slots beyond a grant stay unused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.core.policies.world import SETTINGS, World
 
 @frozen
 class Says:
-    """A policy that always wants the same."""
+    """A policy that always has the same wish."""
 
     wish: Wish
     seen: list[ClusterView]

@@ -1,4 +1,4 @@
-"""How long executors take to come, whatever was requested while they did."""
+"""Tests of the measured start-up time of executors, whatever is requested meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_each_has_been_waited_for_since_the_request_that_it_answers() -> None:
     assert list(startups.took_ms) == [29_000, 30_000, 30_000]
     assert startups.waiting == ((5, 20_000),)
     startups.came(51_000, 5)
-    startups.came(99_000, 6)  # nobody has asked for it
+    startups.came(99_000, 6)  # no request asked for this one
     assert list(startups.took_ms) == [29_000, 30_000, 30_000, 31_000]
 
 

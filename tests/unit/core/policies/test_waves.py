@@ -1,4 +1,4 @@
-"""Slots that partitions keep busy, there and back."""
+"""Tests of the conversion between partitions and the slots that they keep busy."""
 
 from __future__ import annotations
 

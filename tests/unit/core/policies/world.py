@@ -1,6 +1,6 @@
-"""A cluster in simulated time: executors that take a while to come, batches that take what a line says.
+"""A cluster in simulated time: executors take a while to start, and micro-batches follow a line.
 
-It answers the scheduler's orders as Spark would, and counts what came of them.
+It answers the scheduler's orders as Spark would, and counts the results.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ Load = Callable[[float], float]
 
 @define
 class Source:
-    """A query and what it reads: `read` is up to where it has read, in rows of `offered`.
+    """A query and its source: `read` is the position up to which it has read, in rows of `offered`.
 
-    A batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most; `longest` is what the
-    longest one took, in ms. `work` is what is told
-    of its tasks, None: nothing but that there is a shuffle.
+    A micro-batch takes ``fixed_ms + row_ms · rows / slots``, and reads `limit` rows at most; `longest` is the
+    duration of the longest one, in ms. `work` is reported for its tasks; if None, only the shuffle is.
     """
 
     facts: ev.QueryFacts
@@ -83,7 +82,7 @@ class World:
         return self.add(Source(facts, load, **fields))  # type: ignore[arg-type]
 
     def take(self, actions: tuple[ac.Action, ...]) -> None:
-        """Carry out what is ordered, at once but for executors, which take their time to come."""
+        """Carry out orders at once, except for executors, which take their time to start."""
         for action in actions:
             match action:
                 case ac.StartQuery(query=query, partitions=count):
@@ -148,7 +147,8 @@ class World:
             waiting = int(source.offered - source.read)
             source.rows = waiting if source.limit is None else min(waiting, source.limit)
             source.read += source.rows
-            source.behind = waiting - source.rows  # as a source knows it when the batch is planned
+            # the backlog as a source knows it when the micro-batch is planned
+            source.behind = waiting - source.rows
             source.started = now
             slots = min(view.partitions or 1, view.share.slots)
             took = source.fixed_ms + source.row_ms * source.rows / slots + source.held
@@ -162,7 +162,7 @@ class World:
         took, source.ends = source.ends - source.started, None
         source.longest = max(source.longest, took)
         source.batch += 1
-        if source.batch == 1 or source.work:  # it is no query without a shuffle
+        if source.batch == 1 or source.work:  # shows that the query has a shuffle
             stage = {"tasks": view.partitions or 1, "duration_ms": took, "work": source.work}
             self.take(self.scene.send(StageCompleted, query=source.facts.query, batch=source.batch, **stage))
         self.take(

@@ -1,4 +1,4 @@
-"""How a query in a scene gets into a state."""
+"""Helpers that bring a query in a scene into a state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def restarting(scene: Scene) -> None:
 
 
 def rescaling(scene: Scene) -> None:
-    """Bring a query with 2 partitions on 2 slots to where its rescale to 4 on 4 is ordered."""
+    """Bring a query with 2 partitions on 2 slots to an ordered rescale to 4 partitions on 4 slots."""
     executing(scene)
     scene.batches(900, 312, 312, 312, partitions=2)
     scene.executor("1", cores=2)
@@ -35,6 +35,6 @@ def rescaling(scene: Scene) -> None:
 
 
 def rescaled(scene: Scene) -> None:
-    """Bring a query with 2 partitions on 2 slots to 4 on 4."""
+    """Rescale a query from 2 partitions on 2 slots to 4 partitions on 4 slots."""
     rescaling(scene)
     scene.rescaled()

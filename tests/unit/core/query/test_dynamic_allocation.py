@@ -1,4 +1,4 @@
-"""Starts under Spark's dynamic allocation, where executors come only for tasks that wait."""
+"""Tests of starts under Spark's dynamic allocation, which adds executors only for waiting tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts from a checkpoint that is there, and queries that a new policy process finds."""
+"""Tests of starts from an existing checkpoint, and of queries that a new policy process finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, deci
 
 
 class TestOldCheckpoint:
-    """A checkpoint that was written before: its count is moved where that pays."""
+    """A checkpoint that was written earlier: its count is changed where that pays."""
 
     def test_two_hundred_partitions_on_two_slots_are_moved(self, scene: Scene) -> None:
         scene.start(2)
@@ -110,7 +110,7 @@ class TestOldCheckpoint:
 
 
 class TestRestartedPolicy:
-    """A policy process that starts anew reads the world from the snapshot."""
+    """A policy process that starts over and reads the state of the world from the snapshot."""
 
     def test_running_queries_go_on_untouched(self, scene: Scene) -> None:
         info = QueryInfo(facts=STATEFUL, run="r1", run_state="running", partitions=2)
@@ -131,7 +131,7 @@ class TestRestartedPolicy:
     def test_held_queries_get_an_answer(self, scene: Scene) -> None:
         actions = scene.start(2, queries=[QueryInfo(facts=STATEFUL, run="r1", run_state="held")])
         assert only(actions, StartQuery).partitions == 2
-        # The question itself may still be under way.
+        # The question itself may still be on its way.
         assert orders(scene.submit()) == []
 
     def test_a_running_query_without_a_known_count(self, scene: Scene) -> None:

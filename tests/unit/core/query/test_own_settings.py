@@ -1,4 +1,4 @@
-"""Queries with settings of their own, by name or pattern, in the settings and in the policy file."""
+"""Tests of queries with settings of their own, by name or pattern, from the settings and the policy file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Play = Callable[[Mapping[str, str]], Scene]
 
 @pytest.fixture
 def play() -> Iterator[Play]:
-    """Make scenes of settings as they are typed, and check each of them at its end."""
+    """Make scenes from settings as users type them, and check each scene at its end."""
     scenes: list[Scene] = []
 
     def make(conf: Mapping[str, str]) -> Scene:
@@ -49,14 +49,14 @@ def play() -> Iterator[Play]:
 
 
 def file(scene: Scene, defaults: Mapping[str, str] | None = None, **settings: Mapping[str, str]) -> Any:
-    """Let the policy file say this; ``_`` stands for a star."""
+    """Change the policy file to these settings; in names, ``_`` stands for ``*``."""
     named = {name.replace("_", "*"): texts for name, texts in settings.items()}
     return scene.send(ev.PolicyFileChanged, path="/p", default_settings=defaults or {}, settings=named)
 
 
 def test_a_query_that_is_off_starts_at_once_as_in_plain_spark_and_says_why(play: Play) -> None:
     scene = play({f"{Q}counts.{MODE}": "off"})
-    scene.start()  # no slots: any other query waits for them
+    scene.start()  # no slots, so any other query waits for them
     actions = scene.submit(sources=(ev.SourceFacts(name="kafka", divisible=True),))
     start = only(actions, StartQuery)
     assert (start.partitions, start.rescalable, start.stages) == (None, False, False)
@@ -64,7 +64,7 @@ def test_a_query_that_is_off_starts_at_once_as_in_plain_spark_and_says_why(play:
     assert reasons(actions) == ["own_settings", "untouched_off"]
     assert "spark.elastic.schedulerMode is off" in decisions(actions)[0].message
 
-    # Another one beside it waits.
+    # Another query in the same application waits.
     assert only(scene.submit(evolve(STATEFUL, query="b", name="b")), HoldQuery).query == "b"
 
 
@@ -105,7 +105,7 @@ def test_the_shim_asks_about_failures_as_soon_as_one_query_needs_it(play: Play) 
     scene = play({})
     scene.start(2)
     assert only(file(scene, counts={STRATEGY: "fixed-delay"}), Configure).restarts
-    # It is told once.
+    # The shim is configured once: it already waits for answers after failures.
     assert not orders(file(scene, counts={STRATEGY: "failure-rate"}))
     advised = play({"spark.elastic.adviseOnly": "true", f"{Q}counts.{STRATEGY}": "fixed-delay"})
     assert not only(advised.start(2), Configure).restarts
@@ -169,7 +169,7 @@ def test_a_reactive_query_beside_adaptive_ones_has_no_bounds_and_shares_the_defa
     assert requirements.shuffle.group == "default"
     scene.submit(evolve(STATEFUL, query="b", name="b"))
     assert scene.query("b").requirements.upper == 2
-    # Who has no bound is given what there is: nothing is requested and nothing released.
+    # A query without a bound uses the slots there are: nothing is requested and nothing released.
     assert not [action for action in scene.actions if isinstance(action, RequestExecutors)]
 
 
@@ -234,7 +234,7 @@ def test_mode_and_state_store_of_a_query_that_runs_stay_until_it_starts_again(pl
     start = only(scene.submit(run="r2"), StartQuery)
     assert (start.partitions, scene.query().settings.mode) == (None, "off")
     assert scene.query().own_settings == texts
-    # And back: what was begun as off stays so.
+    # And back: a query that started as off stays off.
     scene.started(200, run="r2")
     file(scene)
     assert scene.query().own_settings == {MODE: "off", "stateStore": "unchanged"}
@@ -264,7 +264,7 @@ def test_a_new_restart_strategy_counts_its_attempts_anew(play: Play) -> None:
     scene.run_fails()
     scene.advance(1_000)
     scene.started(2)
-    # The one attempt of the application is used up.
+    # The application's single attempt is used up.
     file(scene, counts={"restartStrategy.fixedDelay.attempts": "2"})
     scene.run_fails(offsets="[8]")
     assert scene.query().state == "Restarting"

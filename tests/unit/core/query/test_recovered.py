@@ -1,4 +1,4 @@
-"""A scheduler that is read back and meets a snapshot: what continues, what is repeated, what was missed."""
+"""Tests of a restored scheduler that meets a snapshot: what continues, is repeated, or was missed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def goes_on(
     facts: ev.QueryFacts = STATEFUL,
     gap_ms: int = 700,
 ) -> list[Action]:
-    """Replace the scheduler by one that is read back, show it the world, and return what it orders."""
+    """Replace the scheduler by a restored one, send it the snapshot, and return its orders."""
     scene.scheduler = Scheduler.restore(json.loads(json.dumps(scene.scheduler.save())))
     scene.timers.clear()
     scene.now += gap_ms
@@ -187,7 +187,7 @@ def test_a_rescale_that_is_not_in_force_is_ordered_again(stage: Stage) -> None:
     (second,) = goes_on(scene, "running", 2)
     assert matches(second, ac.Rescale, partitions=4)
     assert "rescaled_again" in reasons(scene.log[-1][1])
-    # The first one was under way all along: the shim answers it when the second takes its place.
+    # The first order was pending all along: the shim answers it when the second one replaces it.
     assert scene.fail(first, "another one was ordered after it") == ()
     assert scene.query().state == "Restarting"
     assert reasons(scene.rescaled()) == ["rescaled"]
@@ -218,7 +218,7 @@ def test_a_rescale_that_is_in_force_is_through(stage: Stage) -> None:
     view = scene.query()
     assert (view.state, view.partitions, view.target, view.rescaled) == ("Executing", 4, None, 1)
     assert view.history[0].reason == "succeeded"
-    # What was said before the snapshot may come after it once more.
+    # Outcomes reported before the snapshot may arrive again after it.
     assert scene.done(first, took_ms=900) == ()
     assert scene.query().rescaled == 1
 
@@ -231,7 +231,7 @@ def test_a_rescale_that_is_in_force_is_said_again_where_one_that_it_has_replaced
     scene.lose("1")
     scene.executor("1", cores=2)
     assert scene.query().target == 4
-    # The first order is carried out and the second waits for a micro-batch; the third, back to 4, was lost.
+    # The first order was carried out, the second waits for a micro-batch, and the third, back to 4, was lost.
     (again,) = goes_on(scene, "running", 4)
     assert matches(again, ac.Rescale, partitions=4)
     assert "rescale_called_off" in reasons(scene.log[-1][1])
@@ -246,7 +246,7 @@ def test_a_rescale_that_was_called_off_is_off_only_when_that_is_heard(stage: Sta
     restarting(scene)
     scene.lose("1")
     assert scene.query().target == 2
-    # The shim may have the first order alone, or have carried it out: the second would move the state back.
+    # Whether or not the shim carried out the first order, the second would move the state back.
     (again,) = goes_on(scene, "running", in_force)
     assert matches(again, ac.Rescale, partitions=in_force)
     assert scene.query().state == "Restarting"
@@ -258,7 +258,7 @@ def test_a_rescale_that_fails_after_all_lets_the_query_run(stage: Stage) -> None
     scene = stage(rescale_policy="always")
     restarting(scene)
     (second,) = goes_on(scene, "running", 2)
-    # Nobody has heard what became of the first one.
+    # The outcome of the first order is unknown.
     assert "rescale_failed" in reasons(scene.fail(second))
     assert scene.query().state == "Executing"
 
@@ -281,7 +281,7 @@ def test_a_query_that_was_moved_and_then_failed_starts_with_the_count_that_it_ha
     scene = stage(rescale_policy="always", restart=FixedDelay(attempts=3, delay_ms=1_000))
     restarting(scene)
     goes_on(scene, "failed", 4, DISK_FULL)
-    # Its last batch was planned for these: with others it could not run again.
+    # Its last micro-batch was planned for 4 partitions and cannot run again with another count.
     assert only(scene.advance(1_000), ac.StartQuery).partitions == 4
     scene.started(4)
     assert scene.query().partitions == 4
@@ -306,7 +306,7 @@ def test_what_the_checkpoint_has_by_now_is_what_the_snapshot_shows(stage: Stage)
     scene.start(2)
     plain = evolve(STATEFUL, provider="hdfs", checkpoint_format=1)
     assert only(scene.submit(plain), ac.StartQuery).rescalable
-    # That start was carried out unheard.
+    # That start was carried out, but its outcome was not reported.
     assert goes_on(scene, "running", 2, facts=evolve(plain, provider="rocksdb", checkpoint_format=2)) == []
     scene.batches(300, partitions=2)
     scene.executor("1", cores=2)

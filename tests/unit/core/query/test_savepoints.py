@@ -1,4 +1,4 @@
-"""Savepoints: taken while a query continues, or with its end; a failed one changes nothing."""
+"""Tests of savepoints, taken while a query continues or with its end; a failed one changes nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_query_stops_with_its_savepoint(scene: Scene) -> None:
         id=order.id, cause=order.cause, query="counts", run="r1", target="/s", within="/s", stop=True
     )
     assert scene.query().state == "StopWithSavepoint"
-    # The query ends by itself where it was copied.
+    # The shim ends the query once the savepoint is taken, without another order.
     assert orders(taken(scene)) == []
     assert reasons(scene.terminated()) == ["stopped_with_savepoint"]
     decision = scene.query().last_decision
@@ -189,7 +189,7 @@ def test_a_failure_on_the_way_is_looked_at_after_the_savepoint(scene: Scene, sav
     request(scene, stop=True)
     actions = scene.run_fails()
     assert reasons(actions) == ["taking_savepoint"]
-    # The copy that was ordered is made where the query stands; until then it is not to give up.
+    # The savepoint is taken while the query is held; until then it must not give up.
     assert [type(order) for order in orders(actions)] == [ac.HoldQuery]
     assert scene.query().state == "StopWithSavepoint"
     order = scene.last_order("TakeSavepoint")
@@ -264,7 +264,7 @@ def test_a_policy_that_goes_on_orders_a_savepoint_with_the_end_again(scene: Scen
     assert first is not None
     assert second is not None
     assert matches(second, ac.TakeSavepoint, target="/s", stop=True)
-    # The first one may be lost or still under way.
+    # The first order may be lost or still pending.
     order = first if carried_out == "first" else second
     fields = {"query": "counts", "run": "r1", "path": "/s/savepoint-7", "batch": 7, "bytes": 10}
     scene.send(ev.SavepointTaken, action=order.id, **fields)
@@ -295,7 +295,7 @@ def test_a_policy_that_goes_on_ends_a_query_that_is_saved(scene: Scene) -> None:
 def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene: Scene) -> None:
     request(scene, stop=True)
     scene.run_fails()
-    # It is told to wait before the copy is ordered.
+    # The query is told to wait before the savepoint is ordered.
     _, hold, save = orders(scene.start(2, queries=[FAILED]))
     assert (type(hold), type(save)) == (ac.HoldQuery, ac.TakeSavepoint)
     taken(scene)
@@ -318,5 +318,5 @@ def test_a_policy_that_goes_on_takes_a_savepoint_again_whose_outcome_may_be_lost
     assert second.id != first.id
     assert matches(second, ac.TakeSavepoint, target="/s", within="/s", stop=False)
     assert reasons(taken(scene)) == ["savepoint_taken"]
-    # Nothing is left that could be lost the next time.
+    # No order is left that could be lost the next time.
     assert "saving_again" not in reasons(scene.start(2, queries=[FAILED if has_failed else RUNNING]))

@@ -1,4 +1,4 @@
-"""The first start: with how many partitions, and what a query waits for before it."""
+"""Tests of the first start of a query: its number of partitions, and what it waits for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from spark_elastic.core.failures.strategy import FixedDelay
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, decisions, only, orders, reasons
 
 PLAIN = evolve(STATEFUL, provider="hdfs", checkpoint_format=1)
-"""The windowed count with what Spark itself would give a new checkpoint."""
+"""The windowed count with Spark's own settings for a new checkpoint."""
 
 
 def test_the_answer_to_a_snapshot_is_the_configuration(stage: Stage) -> None:
@@ -184,7 +184,7 @@ def test_a_checkpoint_is_made_rescalable_only_where_that_is_ours_to_do(
 
 
 class TestExplicit:
-    """What the user's own spark.sql.shuffle.partitions means."""
+    """The meaning of the user's own spark.sql.shuffle.partitions."""
 
     def test_ignored_by_default_and_said_once(self, scene: Scene) -> None:
         scene.start(2)
@@ -250,7 +250,7 @@ def test_one_that_was_let_run_as_it_was_has_the_checkpoint_of_its_session(
     scene = stage(rescale_policy="always")
     scene.start(*([2] if is_ordered else []))
     scene.submit(PLAIN)
-    # The shim had no answer in time, neither a hold nor a start: that comes too late.
+    # The shim started the query after its timeout; a hold or a start that arrives later changes nothing.
     scene.send(QueryStarted, query="counts", run="r1", partitions=200)
     late = scene.last_order("StartQuery" if is_ordered else "HoldQuery")
     assert late is not None

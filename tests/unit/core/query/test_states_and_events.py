@@ -1,4 +1,4 @@
-"""Every state meets every event: a new one of either fails here until somebody has decided about it."""
+"""Tests every state against every event: a new state or event fails here until its outcome is listed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ QUERY = {"query": "counts", "run": "r1"}
 
 
 def fields(kind: type[ev.Event], scene: Scene) -> dict[str, Any]:
-    """Fill an event in so that it fits the query as it is."""
+    """Fill in the fields of an event so that it fits the query's current state."""
     newest = next(
         (
             action

@@ -1,4 +1,4 @@
-"""The tables of reactions: each state has decided about each event, and what it does takes that event."""
+"""Tests of the reaction tables: each state has a reaction to each event, and it accepts that event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOUT_QUERIES = {
     *(inner.SlotsChanged, inner.BoundsChanged, inner.SettingsChanged, inner.Recovered, inner.Superseded),
     *(inner.MoveGranted, inner.MoveQueued),
 }
-"""What a query is told while it lives."""
+"""The events of a query's lifetime."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A running query without any executor: how long it waits, and what ends that."""
+"""Tests of a running query without any executor: how long it waits, and what ends the wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive"}
 
 
 def left_alone(conf: dict[str, str], **spark: Any) -> Scene:
-    """Let a query run, and then lose its only executor."""
+    """Let a query run, then lose its only executor."""
     scene = Scene(load(conf).core())
     scene.start(2, **spark)
     scene.submit()

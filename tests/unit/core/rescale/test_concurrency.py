@@ -1,4 +1,4 @@
-"""How many queries move their state at once: the others run on, wait in line, and decide anew."""
+"""Tests of the limit on concurrent moves: the other queries keep running, queue up, and decide again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH_MS = {"a": 300, "b": 900, "c": 600}
 
 
 def world(stage: Stage, *, most: int = 1, queries: Sequence[str] = "abc", **settings: object) -> Scene:
-    """Let queries with 2 partitions run on 2 slots; b has most to gain from more slots, a the least."""
+    """Let queries with 2 partitions run on 2 slots; b gains most from more slots, a least."""
     scene = stage(**{**AT_ONCE, "max_concurrent_rescales": most, **settings})
     scene.start(2)
     for query in queries:
@@ -46,7 +46,7 @@ def said(actions: Sequence[Action]) -> dict[str | None, str]:
 
 
 class TestInLine:
-    """What happens while others move."""
+    """Queries that wait while others move."""
 
     def test_the_largest_gain_is_first_and_the_others_say_that_they_wait(self, stage: Stage) -> None:
         scene = world(stage)
@@ -132,7 +132,7 @@ def test_however_a_move_ends_the_next_one_begins_with_it(stage: Stage, kind: str
 
 
 class TestTheNextOne:
-    """It moves as suits the slots of then."""
+    """The next query moves to the count that fits the slots at that time."""
 
     def test_it_goes_where_the_slots_of_now_say(self, stage: Stage) -> None:
         scene = world(stage)
@@ -152,7 +152,7 @@ class TestTheNextOne:
         }
         assert scene.query("a").history[0].reason == "no_resources_or_parallelisms_change"
         assert moved(scene.rescaled()) == []
-        # It settles, waits and moves again like any other.
+        # It stabilizes, waits and moves again like any other query.
         assert moved(scene.executor("1", cores=2)) == [("b", 4)]
 
     def test_the_place_is_kept_by_an_order_that_takes_the_place_of_another(self, stage: Stage) -> None:
@@ -188,7 +188,7 @@ class TestTheNextOne:
 
 
 class TestOrder:
-    """Who is next."""
+    """The order of the queue."""
 
     NOW = 5 * PATIENCE_MS
 
@@ -234,7 +234,7 @@ class TestOrder:
         assert [moved(scene.rescaled()) for _ in range(3)] == [[("c", 4)], [("a", 4)], [("0", 4)]]
 
     def test_nobody_is_overtaken_for_ever(self) -> None:
-        """Two that gain more want to move again as soon as the other one has."""
+        """Two queries that gain more want to move again as soon as the other one has moved."""
         queue = MoveQueue(limit=1)
         queue.look("small", moving=False, candidate=self.candidate(1.0))
         now, moves = self.NOW, list[str]()
@@ -252,7 +252,7 @@ class TestOrder:
 
 
 class TestNoOutcome:
-    """A move whose outcome does not come."""
+    """A move whose outcome never arrives."""
 
     def test_after_ten_minutes_others_no_longer_wait_for_it(self, stage: Stage) -> None:
         scene = world(stage)
@@ -265,7 +265,7 @@ class TestNoOutcome:
             "Rescale 2 → 4 partitions not finished after 10 min: other queries no longer wait for it."
         )
         assert scene.query("b").state == "Restarting"
-        # The boundary came at last: that is a rescale like any other.
+        # The trigger boundary came at last, so this is a rescale like any other.
         first = next(action for action in scene.actions if isinstance(action, Rescale))
         assert moved(scene.done(first, took_ms=900)) == []
         assert (scene.query("b").partitions, scene.query("b").state) == (4, "Executing")
@@ -288,7 +288,7 @@ def starting(stage: Stage) -> Scene:
 
 
 class TestStarts:
-    """A start moves state as well, but waits for nothing."""
+    """A start moves state as well, but does not queue."""
 
     def test_without_room_it_begins_with_what_it_had_and_is_rescaled_later(self, stage: Stage) -> None:
         scene = starting(stage)
@@ -334,7 +334,7 @@ class TestStarts:
 
 
 class TestRecovered:
-    """A policy process that continues counts what the one before it has ordered."""
+    """A policy process that continues counts the orders of its predecessor."""
 
     def go_on(self, scene: Scene, **partitions: int) -> tuple[Action, ...]:
         scene.scheduler = Scheduler.restore(json.loads(json.dumps(scene.scheduler.save())))

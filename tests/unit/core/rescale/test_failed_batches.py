@@ -1,4 +1,4 @@
-"""What failed micro-batches have to do with a rescale that waits for one to be committed."""
+"""Tests of failed micro-batches while a rescale waits for a committed one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 
 
 def waiting_for_a_batch(stage: Stage, **settings: int) -> Scene:
-    """Bring a query to where a rescale waits for nothing but a committed micro-batch."""
+    """Bring a query to where a rescale waits only for a committed micro-batch."""
     scene = stage(restart=AGAIN, rescale_policy="always", max_delay_ms=HOUR_MS, **settings)
     scene.start(2)
     scene.running(2)
@@ -74,7 +74,7 @@ def test_before_anything_has_changed_none_is_counted(stage: Stage) -> None:
 
 
 def test_a_failed_micro_batch_begins_no_cooldown_and_no_stabilization(stage: Stage) -> None:
-    """As a failed checkpoint does not, in the model: the run continues."""
+    """A failed checkpoint does not either, in the model: the run continues."""
     scene = waiting_for_a_batch(stage)
     assert fails(scene, "[1]") == ["HoldQuery", "StartQuery"]
     actions = scene.batches(300, partitions=2)

@@ -1,4 +1,4 @@
-"""What could not be brought about is tried again, later each time, and at once where resources change."""
+"""Tests that a failed move is retried with growing pauses, and at once when resources change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MINUTE_MS = 60_000
 
 
 def failures(move: FailedMove, times: int, count: int = 4) -> list[int]:
-    """Let a move fail so often, each time when it is tried again; return the pauses in minutes."""
+    """Let a move fail this many times, each time on its retry; return the pauses in minutes."""
     now, pauses = 1_000, []
     for _ in range(times):
         move.failed(count, now)
@@ -70,7 +70,7 @@ def test_a_rescale_whose_storage_was_away_is_tried_again_with_the_same_slots(sce
         for _ in range(pause_ms // 5_000 - 1):
             assert orders(scene.advance(5_000) + scene.batch(312, 2)) == []
         again = scene.advance(5_000) + scene.batch(312, 2)
-        while not orders(again):  # it waits for the resources to settle, as ever
+        while not orders(again):  # resources have to stabilize first, as always
             pause_ms += 5_000
             assert pause_ms < (minutes + 1) * MINUTE_MS
             again = scene.advance(5_000) + scene.batch(312, 2)

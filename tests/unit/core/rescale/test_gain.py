@@ -1,4 +1,4 @@
-"""The gain model: what it expects before and after measurements, and that its choices are stable."""
+"""Tests of the gain model: its estimates before and after measurements, and the stability of its choices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_elastic.core.rescale.situation import TOLERANCE
 
 
 def measured(*points: tuple[int, int, int]) -> Measurements:
-    """Measure batches, each given as partitions, slots and duration."""
+    """Record micro-batches, each given as partitions, slots and duration."""
     result = Measurements()
     for batch, (partitions, slots, duration_ms) in enumerate(points):
         result.add(batch=batch, partitions=partitions, slots=slots, duration_ms=duration_ms, rows=1000)
@@ -68,7 +68,7 @@ def test_a_fast_batch_scales_the_fixed_costs_down() -> None:
 
 
 def test_two_points_tell_overhead_from_work() -> None:
-    # What a machine with 40 ms per partition and 600 ms of work would show.
+    # The durations on a machine with 40 ms per partition and 600 ms of work.
     model = fit(measured((8, 2, 100 + 4 * 40 + 300), (2, 2, 100 + 40 + 300)), "rocksdb")
     assert model.overhead_ms == pytest.approx(40)
     assert model.work_ms == pytest.approx(600)
@@ -111,7 +111,7 @@ def test_the_smallest_of_the_best_counts(slots: int, upper: int, expected: int) 
 
 
 def staged(batch_ms: int, *stages: tuple[int, int, int]) -> Measurements:
-    """Measure batch 7 on 2 slots and 2 partitions, with stages given as batch, tasks and duration."""
+    """Record batch 7 on 2 slots and 2 partitions, with stages given as batch, tasks and duration."""
     result = Measurements()
     for batch, tasks, duration_ms in stages:
         result.add_stage(
@@ -156,12 +156,12 @@ SIZES = st.integers(1, 300)
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        ((), 58),  # the smallest of those that are as good
+        ((), 58),  # the smallest of the equally good counts
         ((60,), 58),
-        ((20,), 60),  # three times 20 slots; 58 would leave two of them empty the third time
+        ((20,), 60),  # a multiple of 20 slots; with 58, the third wave would leave two slots empty
         ((59,), 59),
         ((29,), 58),
-        ((40,), 60),  # neither fits; the larger count has the smaller share of the work in each wave
+        ((40,), 60),  # neither is a multiple; with the larger count, a wave has a smaller share of the work
     ],
 )
 def test_of_counts_that_are_as_good_the_one_that_suits_other_numbers_of_slots(
@@ -176,7 +176,7 @@ def test_of_counts_that_are_as_good_the_one_that_suits_other_numbers_of_slots(
 def test_the_last_measurement_is_always_met(
     partitions: int, slots: int, duration_ms: int, earlier: tuple[int, int, int]
 ) -> None:
-    """However it is explained, what was measured is what the model says."""
+    """Whatever explains it, the model reproduces the last measurement."""
     if earlier[:2] == (partitions, slots):
         earlier = (partitions + 1, slots, duration_ms)
     model = fit(measured(earlier, (partitions, slots, duration_ms)), "rocksdb")

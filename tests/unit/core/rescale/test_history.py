@@ -1,4 +1,4 @@
-"""The history: newest first, bounded, one record at a time."""
+"""Tests of the history: newest first, bounded, one record at a time."""
 
 from __future__ import annotations
 

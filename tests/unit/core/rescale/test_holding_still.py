@@ -1,4 +1,4 @@
-"""Changes that call for no rescale, or for one that is only said."""
+"""Tests of changes that lead to no rescale, or only to advice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.unit.core.builder import OLD, STATELESS, Scene, Stage, decisions, onl
 
 
 class TestHoldingStill:
-    """Doing nothing is a decision, said once."""
+    """Doing nothing is a decision too, and is reported once."""
 
     def test_a_small_gain_is_not_worth_it(self, scene: Scene) -> None:
         scene.start(4)
         scene.running(4)
         scene.advance(30_000)
-        # The work is so small that partitions hardly matter.
+        # There is so little work that partitions hardly matter.
         scene.batches(900, 181, 181, 181, partitions=4)
         actions = scene.executor("1", cores=2)
         assert orders(actions) == []
@@ -93,8 +93,8 @@ class TestHoldingStill:
         assert orders(scene.batches(900, *[30_000] * 4, partitions=2)) == []
         actions = scene.until_rescale()
         assert reasons(actions) == ["rescale_pays"]
-        # No batch ends in this scene, so the longest delay of three triggers counts from the cooldown's
-        # end.
+        # No micro-batch ends in this scene, so the maximum delay of three triggers counts from the end of the
+        # cooldown.
         assert scene.now == 1_000_000 + 30_000 + 3 * 600_000
 
     def test_without_waiting_times_a_batch_with_more_load_is_enough(self, stage: Stage) -> None:
@@ -166,7 +166,7 @@ class TestHoldingStill:
 
 
 class TestAdviseOnly:
-    """The same path, nothing done."""
+    """The same path, but nothing is carried out."""
 
     def test_nothing_is_ordered_but_the_start_as_it_is(self, stage: Stage) -> None:
         scene = stage(advise_only=True)

@@ -1,4 +1,4 @@
-"""A rescale that is ordered: what changes it, what calls it off, and what has to come before the next one."""
+"""Tests of an ordered rescale: what changes it, what cancels it, and what must precede the next one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.core.query.reached import rescaled, rescaling
 
 
 class TestOrdered:
-    """A rescale that is ordered and not carried out yet: the boundary may be far, and time goes by."""
+    """An ordered rescale that is not carried out yet: the trigger boundary may be far off."""
 
     def test_more_slots_change_it(self, scene: Scene) -> None:
         rescaling(scene)
@@ -27,7 +27,7 @@ class TestOrdered:
         assert (decision.kind, decision.reason) == ("rescale_state", "rescale_changed")
         assert decision.message == "Scale to 6 partitions instead: now 6 slots."
         assert (scene.query().state, scene.query().target) == ("Restarting", 6)
-        # The shim answers the one that was replaced: that is no failure.
+        # The shim answers the replaced order, which is no failure.
         assert scene.fail(first, "another one was ordered after it") == ()
         assert (scene.query().state, scene.query().target) == ("Restarting", 6)
         assert reasons(scene.rescaled()) == ["rescaled"]
@@ -104,7 +104,7 @@ class TestOrdered:
         assert first is not None
         scene.lose("1")
         scene.done(first, took_ms=900)
-        # The order of before may be under way. With other slots it is not followed by one for a third count.
+        # The earlier order may still be pending; with other slots, no order for a third count follows it.
         assert only(scene.executor("2"), Rescale).partitions == 4
         scene.rescaled(took_ms=0)
         assert (scene.query().state, scene.query().partitions) == ("Executing", 4)
@@ -160,7 +160,7 @@ class TestOrdered:
 
 
 class TestOneBatchBetween:
-    """Between two moves of the state a micro-batch is committed with the count that the first one brought."""
+    """Between two moves of the state, a micro-batch is committed with the count of the first one."""
 
     def at_once(self, stage: Stage) -> Scene:
         return stage(cooldown_ms=0, executing_stabilization_ms=0, max_delay_ms=0, rescale_policy="always")

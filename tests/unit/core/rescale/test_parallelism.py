@@ -1,4 +1,4 @@
-"""Choices: nothing to do, in place, or restart; each with its numbers, and none that goes back and forth."""
+"""Tests of choices: nothing to do, in place or restart, each with its numbers, and none that oscillates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.core.builder import STATEFUL
 
 
 def situation(partitions: int, slots: int, batch_ms: int | None = None, **change: Any) -> Situation:
-    """Describe a stateful query that was measured with this count on this many slots."""
+    """Describe a stateful query that was measured with this count on this number of slots."""
     settings = change.pop("settings", CoreSettings())
     measured_slots = change.pop("measured_slots", slots)
     measurements = Measurements()
@@ -81,7 +81,7 @@ def gain(**change: float) -> Gain:
 
 def test_a_gain_is_compared_as_it_is_and_rounded_where_it_is_written() -> None:
     assert gain().shortfall() is None
-    # Both would be the other way round in tenths of a millisecond.
+    # Rounded to tenths of a millisecond, the comparison would come out the other way.
     small = gain(before_ms=10.04, after_ms=9.5396, batches=10_000.0)
     assert small.shortfall() == "gain_too_small"
     assert (small.numbers()["before_ms"], small.numbers()["saved_ms"]) == (10.0, 0.5)
@@ -156,7 +156,7 @@ def test_an_increase_counts_in_all_vertices_of_the_query() -> None:
 def test_after_a_rescale_there_is_nothing_more_to_do(
     partitions: int, slots: int, batch_ms: int, always: bool
 ) -> None:
-    """With the same slots and load the first choice is the last."""
+    """With the same slots and load, the first choice is the last one."""
     settings = CoreSettings(rescale_policy="always" if always else "gain")
     now = situation(partitions, slots, batch_ms, settings=settings)
     choice = choose_running(now)

@@ -1,4 +1,4 @@
-"""A running query follows the slots: in place, with its state, or not at all."""
+"""Tests that a running query follows the slots: in place, with its state, or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.core.query.reached import rescaled, rescaling
 
 
 class TestInPlace:
-    """Stateless queries: at once, without a gap."""
+    """Stateless queries are rescaled at once, without a gap."""
 
     def test_a_worker_joins_and_the_next_batch_uses_it(self, scene: Scene) -> None:
         scene.start(2)
@@ -111,7 +111,7 @@ class TestInPlace:
 
 
 class TestMove:
-    """Stateful queries: the state is moved, if that pays."""
+    """The state of a stateful query is moved if that pays."""
 
     def test_a_worker_joins_and_the_state_is_moved_at_a_batch_boundary(self, scene: Scene) -> None:
         scene.start(2)
@@ -174,7 +174,7 @@ class TestMove:
         assert scene.send(ExecutorsUsed, query="counts", executors=(new,)) == ()
         newest = scene.query().history[0]
         assert (newest.executors_used, newest.warm_up_ms) == (scene.now, 70)
-        assert seen.executors_used is None  # whoever has looked keeps what there was
+        assert seen.executors_used is None  # a record that was handed out before does not change
 
     def test_a_change_in_the_cooldown_waits_for_its_end(self, scene: Scene) -> None:
         scene.start(2)
@@ -183,7 +183,7 @@ class TestMove:
         began = scene.now - 1_500
         (decision,) = decisions(scene.executor("1", cores=2))
         assert (decision.reason, decision.until) == ("cooldown", began + 30_000)
-        # What has settled by then need not settle again.
+        # Resources that stabilized during the cooldown need not stabilize again.
         assert type(orders(scene.advance(28_500))[-1]) is Rescale
 
     def test_executors_one_by_one_lead_to_one_rescale(self, scene: Scene) -> None:
@@ -239,9 +239,9 @@ class TestMove:
         assert scene.query().state == "Executing"
         assert (scene.query().partitions, scene.query().target, scene.query().rescaled) == (2, None, 0)
         assert scene.query().history[0].status == "failed"
-        # Without a new reason the same count is not tried again yet.
+        # Without a new reason the same count is not retried yet.
         assert orders(scene.advance(59_000) + scene.batch(312, 2)) == []
-        # It was not moved, so nothing has to run before the next attempt.
+        # Its state was not moved, so no micro-batch has to run before the next attempt.
         scene.executor("2", cores=2)
         assert only(scene.advance(40_000), Rescale).partitions == 6
 
@@ -312,7 +312,7 @@ def test_finished_queries_are_kept_for_a_while_only(scene: Scene) -> None:
 
 
 class TestLoss:
-    """Executors are lost: Spark makes up for it first, the rescale comes after that."""
+    """Executors are lost: Spark reruns what was lost first, the rescale comes after that."""
 
     def scene(self, stage: Stage) -> Scene:
         scene = stage(cooldown_ms=0, executing_stabilization_ms=0, rescale_policy="always")
@@ -350,7 +350,7 @@ def test_a_query_that_has_run_for_long_is_kept_when_it_finishes(scene: Scene) ->
         scene.terminated(f"q{number}")
     scene.now += 10
     assert reasons(scene.terminated("old", "boom")) == ["query_failed"]
-    scene.terminated("q1")  # a late event makes nothing younger
+    scene.terminated("q1")  # a late event makes no query more recent
     assert len(scene.scheduler.queries) == 100
     assert "old" in scene.scheduler.queries
     assert "q0" not in scene.scheduler.queries

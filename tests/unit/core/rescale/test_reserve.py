@@ -1,4 +1,4 @@
-"""A query whose slots follow its load has more partitions than slots, and moves its state seldom."""
+"""Tests of a query whose slots follow its load: it has spare partitions, and seldom moves its state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ FACTS = evolve(STATEFUL, trigger_ms=10_000, session_partitions=200)
 
 
 def situation(partitions: int | None, slots: int, batch_ms: int = 5_000, **change: Any) -> Situation:
-    """Describe a stateful query with a trigger each ten seconds, measured with what it has now."""
+    """Describe a stateful query with a trigger interval of ten seconds, measured
+    with its current partitions.
+    """
     measurements = Measurements()
     if partitions is not None:
         measured: dict[str, int] = {"partitions": partitions, "slots": slots}
@@ -45,16 +47,17 @@ def running(partitions: int, slots: int, **change: Any) -> Choice:
 def test_it_starts_with_more_partitions_than_slots() -> None:
     new = situation(None, 8, facts=evolve(FACTS, checkpoint_partitions=None))
     choice = choose_start(new)
-    # Six of 80 ms are 5 % of ten seconds.
+    # Six partitions of 80 ms per slot take 5 % of ten seconds.
     assert (choice.reason, choice.partitions) == ("start_with_reserve", 48)
 
 
 @pytest.mark.parametrize(
     ("change", "count"),
     [
-        ({"facts": evolve(FACTS, trigger_ms=1_000)}, 8),  # a reserve would cost more than 5 % of its time
+        # spare partitions would cost more than 5 % of its time
+        ({"facts": evolve(FACTS, trigger_ms=1_000)}, 8),
         ({"facts": evolve(FACTS, trigger_ms=0)}, 8),
-        ({"facts": evolve(FACTS, session_partitions=20)}, 20),  # plain Spark has no more
+        ({"facts": evolve(FACTS, session_partitions=20)}, 20),  # plain Spark uses no more
         ({"facts": evolve(FACTS, session_partitions=4)}, 8),
         ({"provider": "hdfs"}, 64),
         ({"settings": evolve(SETTINGS, policy=("declared",))}, 8),
@@ -76,7 +79,7 @@ def test_state_is_moved_once_slots_would_stand_empty() -> None:
 
 
 def test_state_is_moved_once_partitions_cost_slots_of_their_own() -> None:
-    # 196 partitions of 80 ms keep 1.5 slots busy in each ten seconds.
+    # 196 partitions of 80 ms keep 1.5 slots busy in each interval of ten seconds.
     choice = running(200, 2)
     assert (choice.way, choice.reason, choice.partitions) == ("move", "reserve_dear", 12)
     assert running(200, 2, rescale_cost_ms=600_000).reason == "reserve_left", "the pause costs more"

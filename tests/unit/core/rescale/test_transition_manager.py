@@ -1,4 +1,4 @@
-"""The transition manager beyond the vectors: what is remembered, what comes late, durations of zero."""
+"""Tests of the transition manager beyond the vectors: its memory, late events, durations of zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_elastic.core.rescale.transition_manager import TransitionManager
 
 @define
 class World:
-    """Answers of the moment; each question is counted."""
+    """Fixed answers to the manager's questions, which are counted."""
 
     enough: bool = False
     all: bool = False

@@ -1,4 +1,4 @@
-"""Short ways to say what a journal would say, for the tests of the demonstration."""
+"""Short ways to build journal entries, for tests of the demonstration."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def report(
 
 
 class Ran:
-    """When the first task ran on each executor, of whichever query."""
+    """The time of the first task on each executor, of any query."""
 
     def __init__(self) -> None:
         self.at: dict[str, int] = {}

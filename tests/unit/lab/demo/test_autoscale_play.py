@@ -1,4 +1,4 @@
-"""The play of the mode autoscale on a simulated Spark: the policy does what its steps say."""
+"""Tests of the play of the mode autoscale on a simulated Spark: the policy follows the play's steps."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from spark_elastic_lab.simulator.scenario import Scenario as Simulated
 PLAY = PLAYS[Mode.AUTOSCALE]
 ROWS_IN_A_PART = 6_000_000 * PLAY.scale / PLAY.parts
 INTERVAL_S, LOOKUP_MS = int(PLAY.options[0].split()[0]), float(PLAY.options[1])
-# The scenario begins when each query has run a batch.
+# The scenario begins when each query has run a micro-batch.
 SETTLED_IN_S = 10
 
 
 class Everywhere:
-    """Tasks that run on each executor as soon as it is there."""
+    """Tasks that run on each executor as soon as it has started."""
 
     def first_on(self, executor: str, moment: int, query: str | None = None) -> int:
         return moment
 
 
 class Watched(Scheduler):
-    """The scheduler, and a scenario that is told of all that it hears and says."""
+    """A scheduler, and a scenario that receives all of its events and actions."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         super().__init__(load(settings).core())
@@ -63,7 +63,7 @@ class Watched(Scheduler):
 
 
 def rates() -> list[float]:
-    """Return the rows of each second, as the steps have them."""
+    """Return the rows of each second according to the steps."""
     found: list[float] = []
     interval_s = PLAY.interval_s or 0.0
     for step in PLAY.steps:

@@ -1,3 +1,5 @@
+"""Tests of the checks that the demonstration makes of its application."""
+
 from __future__ import annotations
 
 import pytest

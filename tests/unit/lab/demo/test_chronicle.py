@@ -1,3 +1,5 @@
+"""Tests of the chronicle that the demonstration keeps of a journal."""
+
 from __future__ import annotations
 
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry

@@ -1,3 +1,5 @@
+"""Tests of the feed that delivers files to the demonstration's queries."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""Tests of when executors and micro-batches have settled after a step of the demonstration."""
+
 from __future__ import annotations
 
 import pytest
@@ -94,7 +96,7 @@ def test_at_the_start_fewer_are_fewer_than_have_ever_been_there(chronicle: Chron
     told = outcome(Trend.FEWER, Deed.START)
     chronicle.follow(added("2", ACTED + 500))
     chronicle.follow(decommissioning("0", 20_000))
-    assert looked(told, chronicle, tasks, 90_000).settled is None  # nobody has used executor 2
+    assert looked(told, chronicle, tasks, 90_000).settled is None  # no task has run on executor 2 yet
     tasks.at["2"] = 21_000
     assert looked(told, chronicle, tasks, 90_000).settled == 90_000
     assert (told.before, told.after) == (3, 2)

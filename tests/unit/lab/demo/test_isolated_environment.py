@@ -1,4 +1,6 @@
-"""Processes of the demonstration do not see the user's Spark, and see the settings that they are given."""
+"""Tests that the demonstration's processes do not see the user's Spark, and use the
+settings they are given.
+"""
 
 from __future__ import annotations
 

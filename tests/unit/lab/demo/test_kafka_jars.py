@@ -1,3 +1,5 @@
+"""Tests of which jars the demonstration fetches for Kafka."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +14,7 @@ PROVIDER = "spark-token-provider-kafka-0-10"
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is to be fetched; nothing is."""
+    """Record the requested coordinates instead of fetching them."""
     coordinates: list[str] = []
 
     def fetch(*wanted: str, transitive: bool) -> list[Path]:

@@ -1,3 +1,5 @@
+"""Tests of the demonstration's check that executors came and went as ordered."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,7 +11,7 @@ from tests.unit.lab.demo.facts import added, decommissioning, removed, report, s
 
 
 def wanted(at: int, total: int, why: str = "autoscale_up") -> list[Action]:
-    """Give what a policy process writes to have more executors."""
+    """Return the actions of a policy process that scales up."""
     return [
         report("q", "Is to have more.", reason=why, at=at, before=total - 1, after=total),
         report(None, "Asks for them.", reason="executors_wanted", at=at),
@@ -18,7 +20,7 @@ def wanted(at: int, total: int, why: str = "autoscale_up") -> list[Action]:
 
 
 def not_wanted(at: int, executor: str, total: int) -> list[Action]:
-    """Give what a policy process writes to have fewer executors."""
+    """Return the actions of a policy process that scales down."""
     return [
         report("q", "Is to have fewer.", reason="autoscale_down", at=at, before=total + 1, after=total),
         report(None, "Gives one back.", reason="executors_not_wanted", at=at),
@@ -29,7 +31,7 @@ def not_wanted(at: int, executor: str, total: int) -> list[Action]:
 
 @pytest.fixture
 def chronicle() -> Chronicle:
-    """A chronicle with an executor that the cluster gave by itself, and one that was ordered since."""
+    """A chronicle with an executor that the cluster provided unasked, and one that was requested later."""
     told = Chronicle()
     told.follow(added("0", 100))
     told.follow(submitted("q"))

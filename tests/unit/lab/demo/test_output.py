@@ -1,3 +1,5 @@
+"""Tests of the commits in a sink's log, and of the gaps between them."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Tests of the demonstration's plays."""
+
 from __future__ import annotations
 
 from pathlib import Path

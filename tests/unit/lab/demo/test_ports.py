@@ -1,3 +1,5 @@
+"""Tests of ports that are kept free for the demonstration's servers."""
+
 from __future__ import annotations
 
 import socket

@@ -1,3 +1,5 @@
+"""Tests of the demonstration's check of its prerequisites."""
+
 from __future__ import annotations
 
 from pathlib import Path

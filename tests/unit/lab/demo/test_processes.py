@@ -1,3 +1,5 @@
+"""Tests of how the demonstration ends its processes."""
+
 from __future__ import annotations
 
 import os
@@ -8,7 +10,7 @@ import pytest
 
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure, group_lives
 
-# Starts a child of its own that ignores SIGTERM, says its number, and sleeps.
+# Starts a child that ignores SIGTERM, prints its number, and sleeps.
 PARENT = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import signal, time;"

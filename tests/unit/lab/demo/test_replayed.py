@@ -1,3 +1,5 @@
+"""Tests of the demonstration's check that its journal can be replayed."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Tests of the demonstration's scenario and its steps."""
+
 from __future__ import annotations
 
 from spark_elastic_lab.demo.chronicle import Chronicle

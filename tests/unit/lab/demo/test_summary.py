@@ -1,3 +1,5 @@
+"""Tests of the demonstration's summary."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Tests of the log of tasks from which the demonstration learns where tasks ran."""
+
 from __future__ import annotations
 
 import json

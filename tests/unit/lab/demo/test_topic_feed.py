@@ -1,3 +1,5 @@
+"""Tests of the feed that writes to a topic for the demonstration."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +19,7 @@ Start = Callable[[str], tuple[Producer, LoggedProcess]]
 
 @pytest.fixture
 def producer(tmp_path: Path) -> Iterator[Start]:
-    """Give a function that starts a producer which is a shell command; its log is what it writes."""
+    """Return a function that starts a shell command as the producer; its log is the command's output."""
     started: list[tuple[Producer, LoggedProcess]] = []
 
     def start(command: str) -> tuple[Producer, LoggedProcess]:

@@ -1,4 +1,4 @@
-"""Views for tests of rivals: a query with micro-batches that are all alike."""
+"""Views for tests of rivals: a query whose micro-batches are all alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUIREMENTS = Requirements(
 
 
 def sample(at: int, rows: int, duration_ms: int, **fields: Any) -> Sample:
-    """A micro-batch that is through at a moment (ms); the one before began 10 s earlier."""
+    """A micro-batch that ends at a moment (ms); the one before began 10 s earlier."""
     usual = {"gap_ms": 10_000, "partitions": 4, "slots": 4, "behind": 0, "source_tasks": 0}
     started = at - duration_ms
     return Sample(

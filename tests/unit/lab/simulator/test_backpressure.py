@@ -1,4 +1,4 @@
-"""Backpressure in the simulator: a simulated source does what it is told to read at most."""
+"""Tests that a simulated source respects the limit on rows to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS = {
     "spark.elastic.autoscale.catchUp": "1min",
     "spark.elastic.maxExecutors": "8",
 }
-# What has come within five minutes arrives within six seconds.
+# The rows of five minutes arrive within six seconds.
 OUTAGE = "outage:rate=1500,at=10,length=5,release=0.1"
 
 

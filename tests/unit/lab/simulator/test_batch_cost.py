@@ -1,4 +1,4 @@
-"""A micro-batch takes its fixed part, its waves, and its largest task at least."""
+"""Tests of the duration of a micro-batch: its fixed part, its waves, and at least its largest task."""
 
 from __future__ import annotations
 

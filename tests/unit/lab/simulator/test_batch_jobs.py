@@ -1,4 +1,4 @@
-"""Batch jobs in the simulator: beside queries and alone, under our policy and under others."""
+"""Tests of batch jobs in the simulator: alone and next to queries, under our policy and under others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_executors_follow_long_jobs_and_small_ones_keep_one() -> None:
     assert max(there.at(at) for at in range(600_000, 1_200_000, 1_000)) >= 5
     assert there.at(2_300_000) == 1
     assert result.metrics.batch_jobs == 2 + 180
-    assert result.metrics.batch_most_s < 600  # 20 minutes on one executor
+    assert result.metrics.batch_most_s < 600  # it takes 20 minutes on one executor
 
 
 def test_it_costs_a_part_of_what_dynamic_allocation_does() -> None:

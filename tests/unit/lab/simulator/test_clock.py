@@ -1,4 +1,4 @@
-"""Moments come in order, and what was set first is first."""
+"""Tests that moments come in order, and that of two equal ones the one set first comes first."""
 
 from __future__ import annotations
 

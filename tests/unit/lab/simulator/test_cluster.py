@@ -1,4 +1,4 @@
-"""A cluster gives what it has, late, and takes back what it is given."""
+"""Tests of a cluster that grants what it has, with a delay, and takes back what is released."""
 
 from __future__ import annotations
 

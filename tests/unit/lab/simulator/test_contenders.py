@@ -1,4 +1,4 @@
-"""Policies are typed by their names, with their numbers."""
+"""Tests that users select policies by name, with their numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_parameters_reach_the_rule() -> None:
 def test_what_a_scenario_tells_is_chosen_by_it() -> None:
     keda = contender("keda", SCENE, NEEDED).rival
     assert isinstance(keda, Keda)
-    # A core does 1,000 rows/s, and half the objective are 15 s.
+    # A core processes 1,000 rows/s, and half the objective is 15 s.
     assert keda.threshold == 15_000
     assert contender("fixed", SCENE, NEEDED).initial == contender("oracle", SCENE, NEEDED).initial == 4
     assert contender("fixed:executors=9", SCENE, NEEDED).initial == 9

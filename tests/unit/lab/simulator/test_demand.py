@@ -1,4 +1,4 @@
-"""What is needed can be reckoned from the load and the costs."""
+"""Tests of the demand, which follows from the load and the costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_objective_bounds_a_micro_batch_as_well() -> None:
 
 def test_what_more_slots_do_not_shorten_is_not_waited_for() -> None:
     hot = query(cost=evolve(PLAIN, hot_key=0.5))
-    # A half of 40,000 rows takes 20 s; the largest task sets the pace from two slots on.
+    # One half of the 40,000 rows takes 20 s, so from two slots on the largest task sets the duration.
     assert fewest_slots(hot, 4_000, 30) == 2
     sourced = query(source=SourceSpec(partitions=3), cost=evolve(PLAIN, read_us=1_000, work_us=0))
     assert fewest_slots(sourced, 9_000, 30) == 3

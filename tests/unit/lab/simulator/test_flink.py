@@ -1,4 +1,6 @@
-"""Flink's autoscaler waits for its window, goes up at once, and down after an hour."""
+"""Tests of Flink's autoscaler as a rival: it waits for its window, scales up at
+once, and down after an hour.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tests.unit.lab.simulator.rivals_views import sample, seen, view
 
 @define
 class Day:
-    """A query with 4 slots at first, looked at each minute."""
+    """A query with 4 slots at first, evaluated every minute."""
 
     rival: Flink = field(factory=Flink)
     now: int = 0
@@ -56,8 +58,8 @@ def test_nothing_is_decided_before_the_window_is_full_and_then_up_at_once() -> N
     day.run(20, 10_500)
     assert set(day.given) == {4}
     day.run(1, 10_500)
-    # 952 rows/s are done while it works; 1,000 / 0.7 and a sixth for the restart are wanted, so 6.7 slots.
-    # Of 128 key groups 8 have fewer each than 7.
+    # The query processes 952 rows/s while it works; the target is 1,000 / 0.7 rows/s plus a sixth for the
+    # restart, so 6.7 slots. With 8 slots each has fewer of the 128 key groups than with 7.
     assert day.given[-1] == 8
 
 
@@ -81,7 +83,7 @@ def test_what_was_wanted_most_in_the_last_interval_is_what_is_done() -> None:
     assert down.ask(50, 5, outside=True) is None
     assert down.ask(60, 4, outside=False) is None
     assert down.ask(100, 2, outside=True) == (5, True)
-    # One wish within the band is enough to hold it.
+    # One wish within the band is enough to hold the step down.
     assert down.ask(151, 2, outside=True) == (4, False)
     assert down.ask(161, 2, outside=True) == (2, True)
     down.clear()

@@ -1,4 +1,4 @@
-"""Flink's rule, by the examples of its own tests and by its formulas."""
+"""Tests of Flink's rule against the examples of its own tests, and against its formulas."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYS = ("capacity", "up", "down", "factor", "parallelism", "outside")
         (10, (10, 100), {"target": 1.0, "down_factor": 0.5, **NO_CATCH_UP}, (10, 10, 14, 0.5, 5, True)),
         (10, (200, 10), {"target": 1.0, "up_factor": 0.5, **NO_CATCH_UP}, (200, 200, 286, 1.5, 15, True)),
         (10, (200, 10), {"target": 1.0, "up_factor": 0.6, **NO_CATCH_UP}, (200, 200, 286, 1.6, 16, True)),
-        # Steps that gained less than they promised: the detection, which is off by default, is left out.
+        # Steps with less effect than promised: Flink's detection is off by default and left out here.
         (5, (100, 50), {"target": 1.0, **NO_CATCH_UP}, (100, 100, 143, 2.0, 10, True)),
         (10, (180, 90), {"target": 1.0, **NO_CATCH_UP}, (180, 180, 257, 2.0, 20, True)),
         (20, (180, 90), {"target": 1.0, **NO_CATCH_UP}, (180, 180, 257, 2.0, 40, True)),
@@ -119,7 +119,7 @@ def test_a_parallelism_out_of_bounds_is_let_be() -> None:
         ("BALANCED", 5, 5, 12, 128, 200, 5),
         ("EVENLY_SPREAD", 60, 65, 0, 128, 2**31 - 1, 128),
         ("EVENLY_SPREAD", 6, 5, 0, 36, 2**31 - 1, 6),
-        # FLINK-40389: more than there are partitions are kept.
+        # FLINK-40389: a parallelism above the number of partitions is kept.
         ("BALANCED", 100, 180, 15, 720, 200, 180),
         ("BALANCED", 100, 50, 15, 720, 200, 50),
     ],

@@ -1,4 +1,4 @@
-"""The stand-in for Kubernetes' autoscaler computes as that does."""
+"""Tests that the stand-in for Kubernetes' autoscaler computes as Kubernetes does."""
 
 from __future__ import annotations
 

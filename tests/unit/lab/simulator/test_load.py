@@ -1,4 +1,4 @@
-"""A load knows what has come by when."""
+"""Tests of the load, which gives the rows that have arrived by a moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics are those of their definitions."""
+"""Tests that the metrics match their definitions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_intervals_that_touch_are_one() -> None:
         ([(0, 2), (1, 4), (3, 2), (5, 4)], 1),
         ([(0, 2), (1, 4), (3, 2), (5, 4), (6, 3), (8, 4)], 2),
         ([(0, 2), (1, 4), (3, 2), (12, 4)], 0),  # later than the horizon
-        ([(0, 4), (1, 2), (3, 4), (5, 2)], 0),  # up only once
+        ([(0, 4), (1, 2), (3, 4), (5, 2)], 0),  # goes up only once
         ([(0, 2), (1, 3), (2, 4), (3, 3), (4, 2), (5, 3)], 1),
     ],
 )

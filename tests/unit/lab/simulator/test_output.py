@@ -1,4 +1,4 @@
-"""A run as a table, as data and as a picture."""
+"""Tests of a run shown as a table, as data and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rival sees what there is, and what it wants is done."""
+"""Tests that a rival sees the state of the cluster, and that its wishes are carried out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.lab.simulator.scenes import CLUSTER, PLAIN, query, scenario
 
 @define
 class Looking:
-    """Looks once a minute, keeps what it has seen, and wants what it is told to."""
+    """Looks once a minute, keeps the views, and has a scripted wish."""
 
     settings: ClassVar[Mapping[str, str]] = REACTIVE
     interval_s: ClassVar[float] = 60.0
@@ -80,7 +80,7 @@ def test_a_wish_for_executors_is_done_at_the_cluster(decommissions: bool) -> Non
     driver = run(scenario(cluster=cluster, hours=0.5), Looking(want))
     there = driver.notes.there
     assert list(zip(there.times, there.values, strict=True)) == [(0, 4), (20_000, 7), (600_000, 2)]
-    # Those that came first stay; one that is decommissioned is paid for until it is gone.
+    # The oldest ones stay; a decommissioned one is paid for until it is gone.
     assert driver.cluster.live == ["1", "2"]
     assert driver.notes.paid.at(603_000) == (7 if decommissions else 2)
 
@@ -99,5 +99,5 @@ def test_a_wish_for_a_query_is_its_upper_bound() -> None:
     driver = run(scenario(hours=0.5), Looking(want), ADAPTIVE)
     assert driver.scheduler.queries["counts"].requirements.upper == 6
     assert driver.notes.there.values[-1] == 6
-    # It is not said again: one request for bounds, and one for executors.
+    # The wish is not repeated: one request for bounds, and one for executors.
     assert driver.notes.reasons["bounds_requested"] == 1

@@ -1,4 +1,4 @@
-"""A journal becomes a scenario: what is simulated, written down and read again is what it was."""
+"""Tests that a journal becomes a scenario: a simulation that is written and read again gives the same run."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_what_was_recorded_has_the_metrics_that_it_had() -> None:
     assert again.steps == before.steps
     assert again.largest_lag_s == pytest.approx(before.largest_lag_s, abs=1.5)
     assert again.outside_percent == pytest.approx(before.outside_percent, rel=0.1)
-    # What is paid for before it is there is not known.
+    # The journal does not show what was paid for an executor before it started.
     assert 0.95 * before.executor_hours < again.executor_hours < before.executor_hours
 
 
@@ -196,7 +196,7 @@ def test_a_stateless_query_that_shuffles_does_its_work_there() -> None:
 
 
 def came_and_went(counts: list[tuple[int, int]]) -> list[Entry]:
-    """Write the journal of a reactive run on a cluster that gives what it has, from an empty one on."""
+    """Write the journal of a reactive run on an initially empty cluster that grants what it has."""
     was = scenario(
         query(load="constant:rate=1500"),
         cluster=evolve(CLUSTER, recorded=((0, 0), *counts)),
@@ -291,7 +291,7 @@ def test_each_micro_batch_takes_as_long_as_it_took() -> None:
     (again,) = simulate(scenario_of(found), ["as-set"])
     run = recorded_run(found, scenario_of(found))
     ran, runs = run.notes.queries["counts"].commits, again.notes.queries["counts"].commits
-    # The executors that it asks for at its begin come by chance.
+    # The start-up times of the executors requested at the start are random.
     apart = [abs(one.at - other.at) for one, other in zip(ran, runs, strict=True) if one.at > 60_000]
     assert len(apart) > 300
     assert max(apart) < 100
@@ -302,6 +302,6 @@ def test_a_cluster_of_its_own_kind_is_one_again() -> None:
     told = heard(recorded(scenario(settings=SETTINGS)))
     found = scenario_of(evolve(told, spark=conf))
     assert found.spark_conf["spark.master"] == "spark://here:7077"
-    # A simulated executor has a slot for each core.
+    # A simulated executor has one slot per core.
     assert found.spark_conf["spark.executor.cores"] == str(found.cluster.cores)
     assert "spark.task.cpus" not in found.spark_conf

@@ -1,4 +1,4 @@
-"""What micro-batches cost is measured by all of them, in the simulator's own terms."""
+"""Tests that the cost of micro-batches is fitted to all of them, in the simulator's own terms."""
 
 from __future__ import annotations
 

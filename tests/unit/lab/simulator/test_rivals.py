@@ -1,4 +1,4 @@
-"""The rules of the others, each by what is known of it."""
+"""Tests of the rivals' rules, each by its documentation or source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.lab.simulator.rivals_views import sample, seen, view
 def test_dynamic_allocation_ramps_up(
     start: int, least: int, most: int, ratio: float, sustained: float, expected: list[tuple[int, int]]
 ) -> None:
-    """200 tasks that wait, with 4 slots each; executors come at once."""
+    """200 waiting tasks, with 4 slots per executor; executors start at once."""
     ramp = Ramp(start, sustained_s=sustained)
     needed = needed_executors(200, ratio, 4)
     steps, before = [], start
@@ -66,7 +66,8 @@ def test_dynamic_allocation_asks_for_the_tasks_that_wait() -> None:
 def test_dynamic_allocation_gives_back_what_is_idle_for_a_minute_and_nothing_in_use() -> None:
     rival = DynamicAllocation(most=8)
     ended = seen(sample(10_000, 9, 1_000, partitions=2))
-    assert rival.decide(view(60_000, ended, executors=4)).executors == 2  # two ran a task a while ago
+    # two of them ran a task within the last minute
+    assert rival.decide(view(60_000, ended, executors=4)).executors == 2
     assert rival.decide(view(70_000, ended, executors=4)).executors == 1
     busy = DynamicAllocation(most=8)
     assert busy.decide(view(70_000, ended, executors=4, running=(running(60_000, 3, 16),))).executors == 3
@@ -103,7 +104,7 @@ def test_keda_divides_the_lag() -> None:
     for place, (lag, wanted) in enumerate(lags):
         shown = view(place * 30_000, seen(), requested=1, uncommitted={"q": lag})
         assert rival.decide(shown).executors == wanted
-    # A step down takes the most of five minutes.
+    # A step down uses the maximum of the last five minutes.
     assert rival.decide(view(380_000, seen(), requested=6, uncommitted={"q": 0})).executors == 6
     assert rival.decide(view(391_000, seen(), requested=6, uncommitted={"q": 0})).executors == 1
 
@@ -141,7 +142,7 @@ def test_ds2_goes_by_the_rate_of_one_instance(
 
 def test_ds2_needs_one_look_after_a_change() -> None:
     rival = Ds2()
-    # 4 slots do 10,000 rows in 2 s; 1,000 rows/s come.
+    # 4 slots process 10,000 rows in 2 s; 1,000 rows/s arrive.
     shown = seen(*(sample(at, 10_000, 2_000) for at in range(10_000, 70_000, 10_000)))
     assert rival.decide(view(60_000, shown)) == Wish()
     assert rival.decide(view(70_000, shown)).queries["q"].slots == 1
@@ -151,7 +152,7 @@ def test_ds2_needs_one_look_after_a_change() -> None:
 def test_ds2_corrects_where_a_source_has_more_than_is_read() -> None:
     rival = Ds2(warm_up=0, ratio=1.5)
     shown = seen(*(sample(at, 10_000, 1_000, behind=2 * at) for at in range(10_000, 70_000, 10_000)))
-    # What is behind grows by 100,000 rows in a minute, in which 60,000 are read.
+    # The backlog grows by 100,000 rows in a minute in which 60,000 are read.
     assert rival.decide(view(60_000, shown)).queries["q"].slots == 11
 
 

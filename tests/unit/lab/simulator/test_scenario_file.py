@@ -1,4 +1,4 @@
-"""A scenario is read as it is written, and what is wrong is said with its place."""
+"""Tests that a scenario file is read as written, and that errors name their place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Windows of time in simulated days: executors that take minutes to come are there when a peak begins."""
+"""Tests of windows of time in simulated days: executors that take minutes to start
+are up when a peak begins.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each shape is the formula that it is named after."""
+"""Tests that each shape follows its formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Micro-batches share the slots, and what is done stays done."""
+"""Tests that micro-batches share the slots, and that completed work stays completed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_elastic_lab.simulator.sharing import SharedSlots, fair_shares
 
 
 def work(slots: float, shared: bool) -> float:
-    """8 s of one slot."""
+    """8 s of slot time."""
     return 8_000 / slots
 
 
@@ -20,7 +20,7 @@ def test_shares_are_fair_and_waste_nothing(widths: list[int], slots: int) -> Non
     assert sum(shares) == pytest.approx(min(slots, sum(widths)))
     assert all(0 <= share <= width for share, width in zip(shares, widths, strict=True))
     for share, width in zip(shares, widths, strict=True):
-        # Who has less than another one has all that it can use, but for one slot.
+        # A batch with fewer slots than another one has all that it can use, give or take one slot.
         assert share >= min(width, max(shares) - 1)
 
 
@@ -42,9 +42,9 @@ def test_none_has_more_slots_than_tasks() -> None:
 def test_the_rest_goes_on_at_another_pace() -> None:
     slots = SharedSlots(slots=4)
     slots.begin("a", 8, work, 0)
-    slots.begin("b", 8, work, 1_000)  # a half is done
+    slots.begin("b", 8, work, 1_000)  # half of a is done
     assert slots.next_end() == (3_000, "a")
-    slots.end("a", 3_000)  # a half of b is done
+    slots.end("a", 3_000)  # half of b is done
     assert slots.next_end() == (4_000, "b")
     slots.resize(8, 3_500)
     assert slots.next_end() == (3_750, "b")
@@ -66,7 +66,7 @@ def test_what_ran_on_a_lost_executor_is_done_again() -> None:
     slots = SharedSlots(slots=4)
     slots.begin("a", 8, work, 0)
     slots.resize(2, 1_000, lost=True)
-    # A half was done, a half of that is lost: 6 s of one slot are left for two.
+    # Half was done and half of that is lost: 6 s of slot time are left for two slots.
     assert slots.next_end() == (4_000, "a")
     given_back = SharedSlots(slots=4)
     given_back.begin("a", 8, work, 0)

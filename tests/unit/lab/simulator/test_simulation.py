@@ -1,4 +1,4 @@
-"""The scheduler against a simulated Spark: what comes of loads that can be reckoned by heart."""
+"""Tests of the scheduler against a simulated Spark, under loads whose results are easy to compute by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_metrics_to_the_last_digit() -> None:
 
 @pytest.mark.parametrize(("slots", "keeps_up"), [(1, False), (2, True), (4, True)])
 def test_a_constant_load_needs_its_slots(slots: int, keeps_up: bool) -> None:
-    """1,500 rows/s of a millisecond each are the work of one slot and a half."""
+    """1,500 rows/s of one millisecond each keep one slot and a half busy."""
     load = query(load="constant:rate=1500")
     found = only(scenario(load, cluster=evolve(CLUSTER, initial=slots), settings=REACTIVE)).metrics
     if keeps_up:
@@ -48,7 +48,7 @@ def test_a_constant_load_needs_its_slots(slots: int, keeps_up: bool) -> None:
 def test_a_micro_batch_is_committed_at_each_trigger() -> None:
     notes = only(scenario(settings=REACTIVE)).notes
     commits = notes.queries["counts"].commits
-    # The first one finds a row or two; the last one is the end.
+    # The first micro-batch reads a row or two; the last one ends the run.
     assert len(commits) == 361
     assert [commit.at for commit in commits[2:5]] == [22_500, 32_500, 42_500]
     assert [commit.after for commit in commits[2:5]] == [2_500] * 3
@@ -58,7 +58,8 @@ def test_a_trigger_that_has_passed_since_a_micro_batch_began_is_not_waited_for()
     rates = [1_000.0] * 60
     rates[15], rates[25] = 51_000, 14_000
     commits = only(scenario(query(load=Load(rates)), settings=REACTIVE)).notes.queries["counts"].commits
-    # From 20 s to 35 s, on to 42 s, and, as 40 s have passed, on; then there is time to wait for 50 s.
+    # One runs from 20 s to 35 s, and the next follows at once until 42 s. The trigger at 40 s has passed, so
+    # another one follows at once, too. The one after that waits for the trigger at 50 s.
     assert [commit.at for commit in commits[2:6]] == [35_000, 42_000, 43_750, 52_000]
 
 
@@ -93,7 +94,8 @@ def test_nothing_to_read_is_no_lag_and_ends_with_the_first_row() -> None:
 
 def test_a_query_without_an_interval_runs_as_fast_as_it_can() -> None:
     found = only(scenario(query(trigger_s=0, cost=evolve(PLAIN, fixed_ms=500)), settings=REACTIVE))
-    # Each takes its half second and, on four slots, a quarter of what comes in while the one before runs.
+    # Each takes its half second, plus a quarter of its predecessor's duration: four slots process the rows
+    # that arrived during that.
     gaps = [
         after.at - before.at
         for before, after in zip(
@@ -111,7 +113,7 @@ def test_a_backlog_is_read_in_the_parts_that_are_allowed() -> None:
     commits = found.notes.queries["counts"].commits
     assert [commit.after for commit in commits[:5]] == [80_000, 60_000, 40_000, 20_000, 0]
     assert found.metrics.largest_lag_rows == 100_000
-    # Four slots take 5 s for each, and one begins every 10 s.
+    # On four slots each takes 5 s, and one begins every 10 s.
     assert found.metrics.drain_s == pytest.approx(45 - 30)
 
 

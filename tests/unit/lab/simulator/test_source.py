@@ -1,4 +1,4 @@
-"""A source knows what has come, what was read, and since when something waits."""
+"""Tests of a source: the rows that arrived, the rows that were read, and the age of waiting rows."""
 
 from __future__ import annotations
 

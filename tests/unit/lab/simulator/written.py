@@ -1,4 +1,4 @@
-"""The journal of a simulation, as if it had been a run on a cluster."""
+"""The journal of a simulation, written as if it had been a run on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = Header(version=__version__, application="app-1", part=0, settings={})
 
 
 class Writing(Scheduler):
-    """A scheduler of which all is written down."""
+    """A scheduler whose events and actions are all recorded."""
 
     def handle(self, event: ev.Event) -> tuple[Action, ...]:
         actions = super().handle(event)
@@ -29,7 +29,7 @@ WRITTEN: list[Entry] = []
 
 
 def recorded(what: Scenario) -> list[Entry]:
-    """Simulate it as its settings say, and return the journal."""
+    """Simulate a scenario with its own settings, and return the journal."""
     WRITTEN[:] = [evolve(HEADER, settings=what.settings)]
     Driver(what, Writing(load(what.settings).core()), what.loads()).run()
     return list(WRITTEN)

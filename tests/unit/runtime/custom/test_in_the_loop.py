@@ -1,4 +1,6 @@
-"""Custom policies from the settings to a grant: the loop asks them, the journal has what they say."""
+"""Tests of custom policies from the settings to a grant: the loop asks them, the
+journal records their answers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.long
 EXAMPLES = "tests.unit.policies.examples"
 PATIENCE_S = 60.0
 
-# Somewhere else than what these tests import, so that it shows who does.
+# A module that no test imports, which shows that the policy's own process does.
 LONELY = """
 from spark_elastic.policies import QueryWish, Wish
 
@@ -60,7 +62,7 @@ def eventually(look: Callable[[], Any]) -> Any:
 
 
 def custom(running: World) -> dict[str, Any]:
-    """Return what the API says of the policy once it was heard of."""
+    """Return what the API shows of the policy once it has been asked."""
     (shown,) = running.get(f"{API}/overview").json["customPolicies"]
     assert isinstance(shown, dict)
     return shown
@@ -72,7 +74,7 @@ def granted(running: World) -> list[int | None]:
 
 @pytest.fixture
 def lonely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Put a policy where a process of its own finds it."""
+    """Put the policy where its process finds it."""
     folder = tmp_path / "policies"
     folder.mkdir()
     (folder / "lonely_policy.py").write_text(LONELY)
@@ -138,7 +140,7 @@ def test_one_that_cannot_be_had_is_an_error_of_the_settings(
 
 
 def test_a_policy_that_hangs_does_not_keep_the_process_from_ending() -> None:
-    """It has nothing to end with but what the driver says."""
+    """No answer of the policy ends the process, only the driver does."""
     settings = {"journal.dir": "none", "schedulerMode": "adaptive", "policy": f"{EXAMPLES}:HoldsTheLock"}
     answer = first(**settings)
     later = {

@@ -1,4 +1,4 @@
-"""Custom policies in processes of their own: whatever one does, who asks gets an answer, in time."""
+"""Tests of custom policies in processes of their own: whatever a policy does, an answer comes in time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ StartedSince = Callable[[], list[psutil.Process]]
 
 
 class Asked:
-    """A host, and what it was told: the answers of its policies, in order."""
+    """A host, and the answers that it received from its policies, in order."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ def test_problems_show_at_the_begin(asked: Asked) -> None:
 
 
 def test_credentials_in_its_errors_are_not_told(asked: Asked) -> None:
-    """What is read from a journal has none: what was written there has to be the same."""
+    """A journal that is read back has no credentials, so the error must be recorded without them."""
     (problem,) = asked.host.problems((f"{EXAMPLES}:refuses_its_address",), PATIENCE_S)
     for said in (problem, asked.error("refuses_its_address")):
         assert "jdbc:postgresql://db/x" in said

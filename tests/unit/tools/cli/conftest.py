@@ -18,7 +18,7 @@ SPREAD = evolve(STATELESS, query=OTHER, name="spread")
 
 @pytest.fixture
 def driver() -> Iterator[Served]:
-    """Give a driver with two queries, one of which has committed a micro-batch."""
+    """Serve a driver with two queries, one of which has committed a micro-batch."""
     with served(
         {**ADAPTIVE, "spark.elastic.savepoint.allowedPrefixes": "/s"}, queries=(COUNTS, SPREAD)
     ) as found:

@@ -1,4 +1,6 @@
-"""The policy of `tests.unit.http.world` behind a real HTTP server, as the servlet puts it behind Spark's."""
+"""The policy of `tests.unit.http.world` behind a real HTTP server, in the place of
+Spark's with our servlet.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.unit.http.world import World, world
 
 @frozen
 class Canned:
-    """An answer that is not the API's."""
+    """An answer that does not come from the API."""
 
     status: int
     body: str = "<html>no</html>"
@@ -27,7 +29,7 @@ class Canned:
 
 @frozen
 class Served:
-    """A driver, and the command line that asks it; `canned` has answers by the beginning of their path."""
+    """A driver, and the command line that asks it; `canned` maps path prefixes to answers."""
 
     url: str
     world: World
@@ -40,7 +42,7 @@ class Served:
 
 
 def run(*arguments: str, **environment: str) -> Result:
-    """Call the command with nothing of this machine's in its environment."""
+    """Call the command without this machine's environment."""
     clean = {f"SPARK_ELASTIC_{name}": None for name in ("URL", "MASTER_UI", "PASSWORD", "TOKEN")}
     clean["SSL_CERT_FILE"] = None
     return CliRunner().invoke(
@@ -50,7 +52,7 @@ def run(*arguments: str, **environment: str) -> Result:
 
 @contextmanager
 def served(conf: Mapping[str, str] | None = None, **more: Any) -> Iterator[Served]:
-    """Serve a policy with two executors of two cores and a query, on a port of the system's choice."""
+    """Serve a policy with two executors of two cores and a query, on a port that the system chooses."""
     with world(conf, **more) as running:
         server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         found = Served(f"http://127.0.0.1:{server.server_port}", running)
@@ -94,4 +96,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""The commands conf, jar, doctor and replay, as a user calls them."""
+"""Tests of the commands conf, jar, doctor and replay, as a user calls them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = f"spark-elastic_4.2_2.13-{__version__}.jar"
 
 @pytest.fixture(autouse=True)
 def installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A jar without a build, and no spark-defaults.conf of this machine's."""
+    """Provide a jar without a build, and hide this machine's spark-defaults.conf."""
     jar = tmp_path / "lib" / NAME
     jar.parent.mkdir()
     jar.write_bytes(b"")
@@ -124,7 +124,7 @@ def test_the_jar_goes_with_the_scala_of_spark_home(tmp_path: Path, monkeypatch: 
 
 
 def doctor(*arguments: str | Path) -> tuple[int, dict[str, list[str]], str]:
-    """Return exit code, the states of each check except that of Java, and what was printed."""
+    """Return exit code, the states of all checks except Java's, and the output."""
     result = run("doctor", "--json", *arguments)
     states: dict[str, list[str]] = {}
     for check in json.loads(result.output):

@@ -1,4 +1,4 @@
-"""`spark-elastic demo` as far as it goes without a cluster."""
+"""Tests of `spark-elastic demo` as far as it runs without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`spark-elastic doctor --live`: what a running application says of itself."""
+"""Tests of `spark-elastic doctor --live`, which checks a running application."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parted() -> Iterator[Served]:
 
 
 def doctor(driver: Served, *arguments: str) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """Ask the driver; return the exit code and the checks by their names."""
+    """Ask the driver; return the exit code and the checks by name."""
     result = driver.run("doctor", "--live", "--json", *arguments)
     checks: dict[str, list[dict[str, Any]]] = {}
     for check in json.loads(result.stdout):
@@ -35,13 +35,13 @@ def doctor(driver: Served, *arguments: str) -> tuple[int, dict[str, list[dict[st
 
 
 def changed(driver: Served, **fields: object) -> None:
-    """Let the driver answer as it does, but for these fields."""
+    """Let the driver answer with these fields changed."""
     told = driver.world.get(OVERVIEW).json
     driver.canned[OVERVIEW] = Canned(200, json.dumps({**told, **fields}))
 
 
 def older(driver: Served, **fields: object) -> None:
-    """Let the driver answer as one that does not tell what its Spark lacks."""
+    """Let the driver answer like an older one, which does not report what its Spark lacks."""
     told = {name: value for name, value in driver.world.get(OVERVIEW).json.items() if name != "lacks"}
     driver.canned[OVERVIEW] = Canned(200, json.dumps({**told, **fields}))
 

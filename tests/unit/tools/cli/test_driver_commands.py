@@ -1,4 +1,4 @@
-"""The commands that ask a driver, as a user calls them: their answers, errors and exit codes."""
+"""Tests of the commands that ask a driver, as a user calls them: answers, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_name_of_several_queries_ends_with_5() -> None:
         assert ID in result.stderr
         assert OTHER in result.stderr
         assert driver.run("stop", OTHER).exit_code == 0
-        assert driver.run("explain", "counts").exit_code == 0  # of those that live there is one
+        assert driver.run("explain", "counts").exit_code == 0  # only one query of that name is still running
 
 
 def test_what_is_not_allowed_ends_with_4(driver: Served) -> None:
@@ -247,7 +247,7 @@ def test_what_is_not_allowed_ends_with_4(driver: Served) -> None:
 def test_names_complete_if_the_driver_answers(
     driver: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Who types is not kept waiting; a busy machine may be slower than that.
+    # Completion must be fast for users, but a busy test machine may be slower than its limit.
     monkeypatch.setattr("spark_elastic_tools.cli.driver._COMPLETION_S", 30.0)
 
     def complete(line: str, **environment: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the commands reach a driver: logins, redirections, nobody there."""
+"""Tests of how the commands reach a driver: logins, redirections, and a driver that does not answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.tools.cli.served import Canned, Served, run, served
 
-# Where YARN's filter before a driver's UI sends whoever does not ask through the proxy.
+# YARN's filter in front of a driver's UI redirects clients that do not come through the proxy to this URL.
 TO_YARNS_PROXY = "http://rm:8088/proxy/redirect/application_1_1/elastic/api/v1/overview"
 
 
@@ -88,7 +88,7 @@ def test_a_login_is_not_carried_to_where_a_master_redirects(driver: Served) -> N
 
 def test_nobody_there_ends_with_3_and_says_what_to_type() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listened on
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         for result in (run("status", "--url", url), run("status", SPARK_ELASTIC_URL=url)):
             assert result.exit_code == 3

@@ -1,4 +1,4 @@
-"""The commands that take savepoints."""
+"""Tests of the commands that take savepoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.tools.cli.served import Served
 
 
 def complete_savepoint(driver: Served, *, fail: bool = False) -> threading.Thread:
-    """Do as the shim does once it is told to take a savepoint."""
+    """Act as the shim does once it gets the order to take a savepoint."""
 
     def wait() -> None:
         ordered = driver.world.shim.ordered(TakeSavepoint)

@@ -1,4 +1,4 @@
-"""`spark-elastic simulate`, as a user calls it."""
+"""Tests of `spark-elastic simulate`, as a user calls it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_pictures_are_drawn_into_a_folder(file: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
-    """Give the journal of two minutes of a query that has ended."""
+    """Write the journal of two minutes of a query that has ended."""
     file, query = tmp_path / "app.jsonl", STATELESS.query
     events: list[dict[str, object]] = [
         {"event": encode_event(event)}
@@ -114,12 +114,12 @@ def test_a_journal_is_a_scenario(journal: Path) -> None:
 
 
 def test_a_recorded_query_with_another_load_has_another_life(journal: Path) -> None:
-    """It neither ends when it has ended, nor takes its micro-batches as long as they took then."""
+    """It keeps neither its recorded end nor the recorded durations of its micro-batches."""
     load = f"{STATELESS.name}=step:before=10,after=5000,at=3"
     found = simulate("--journal", str(journal), "--load", load, "--hours", "0.1", "--json")
     assert found.exit_code == 0
     as_set = json.loads(found.stdout)["policies"]["as-set"]
-    # The load comes to it after three minutes, when it had ended.
+    # The load arrives after three minutes, when the recorded query had ended.
     assert as_set["largest_lag_rows"] > 100_000
 
 

@@ -1,4 +1,4 @@
-"""Reading Spark's configuration and adding the plugin to it."""
+"""Tests of reading Spark's configuration and adding the plugin to it."""
 
 from __future__ import annotations
 

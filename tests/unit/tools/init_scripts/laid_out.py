@@ -1,4 +1,4 @@
-"""A machine as a platform lays it out, in a folder, with stand-ins for python and aws that note calls."""
+"""A platform's machine, laid out in a folder, with stand-ins for python and aws that record their calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JARS = ("3.5_2.12", "3.5_2.13", "4.0_2.13", "4.1_2.13", "4.2_2.13")
 HOME = f"opt/spark-elastic/{__version__}"
 WHEEL = f"spark_elastic-{__version__}-py3-none-any.whl"
 PATIENCE_S = 20.0
-# All that the scripts may call beside python and aws.
+# The programs that the scripts may call, in addition to python and aws.
 TOOLS = (
     *("bash", "sh", "env", "cat", "chmod", "cmp", "cp", "date", "find", "flock", "grep", "head", "id"),
     *("mkdir", "mktemp", "mv", "rm", "sed", "setsid", "sha256sum", "sleep", "tail"),
@@ -72,7 +72,7 @@ def write_wheel(
     version: str = __version__,
     more: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write a wheel of ours: the package, its jars, `more` files by name, and what pip wants to know."""
+    """Write a wheel of ours: the package, its jars, `more` files by name, and pip's metadata."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / WHEEL.replace(__version__, version)
     info = f"spark_elastic-{version}.dist-info"
@@ -92,7 +92,7 @@ def write_wheel(
 
 @define
 class Machine:
-    """A machine under `root`; `place` is the folder of files as it sees it."""
+    """A machine under `root`; `place` is the folder of files from its point of view."""
 
     folder: Path
     environment: dict[str, str] = field(factory=dict)
@@ -142,7 +142,7 @@ class Machine:
         return file
 
     def put_python(self, path: Path, version: str = "3.11", *, pip: bool = True) -> None:
-        """Put a stand-in that says that it is this version; what it does not know, this Python does."""
+        """Install a stand-in that reports this version and forwards everything else to this Python."""
         path.parent.mkdir(parents=True, exist_ok=True)
         text = PYTHON.format(
             real=sys.executable, calls=str(self.folder / "calls"), name=path.name, version=version, pip=pip,
@@ -152,13 +152,13 @@ class Machine:
         path.chmod(0o755)
 
     def put_real_python(self, path: Path) -> None:
-        """Put this Python there, with the packages that it has, pip among them."""
+        """Install this Python with its packages, including pip."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         path.chmod(0o755)
 
     def put_aws(self) -> Path:
-        """Put a stand-in for aws and return the folder that has its buckets."""
+        """Install a stand-in for aws and return the folder with its buckets."""
         bucket = self.folder / "s3"
         bucket.mkdir()
         path = self.bin / "aws"
@@ -175,7 +175,9 @@ class Machine:
         strict: bool = False,
         mode: str = "reactive",
     ) -> Path:
-        """Write a script for the files in `files`, which the machine finds in `place`; None: in an index."""
+        """Write a script for the files in `files`, which the machine finds in
+        `place`, or in an index if None.
+        """
         folder = files or (None if place is None else self.files)
         found = from_index(__version__) if folder is None else read_files(folder, __version__)
         order = Order(platform=PLATFORMS[platform], mode=mode, files=found, place=place, strict=strict)
@@ -197,7 +199,7 @@ class Machine:
         )
 
     def tree(self) -> Mapping[str, tuple[int, int]]:
-        """Return every file of the machine but the logs, with its inode and the time it was written."""
+        """Return every file of the machine except logs, with its inode and modification time."""
         found = {}
         for path in sorted(self.root.rglob("*")):
             if path.is_file() and "var/log" not in str(path) and path.name != "lock":
@@ -208,7 +210,7 @@ class Machine:
 
 @contextmanager
 def no_process_left(machine: Machine) -> Iterator[None]:
-    """End what a script has left in the background."""
+    """End the background processes of a script."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""`spark-elastic init-script`, as a user calls it, and the scripts that stand in conf/."""
+"""Tests of `spark-elastic init-script`, as a user calls it, and of the scripts in conf/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The init script for Databricks, run by bash on a machine laid out as the platform's are."""
+"""Tests of the init script for Databricks, run by bash on a machine laid out like the platform's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.tools.init_scripts.laid_out import HOME, WHEEL, Machine, jar_nam
 pytestmark = pytest.mark.long
 
 CONF = "databricks/driver/conf/00-spark-elastic.conf"
-# The runtime's jars are named by its own build.
+# The runtime's build renames its jars.
 RENAMED = "spark--maven-trees--ml--10.x--graphframes--org.slf4j--slf4j_{}--org.slf4j__slf4j__1.7.16.jar"
 ON_A_WORKER = {"DB_IS_DRIVER": "FALSE"}
 
@@ -49,7 +49,7 @@ def succeed(machine: Machine, script: Path, **environment: str) -> subprocess.Co
     return result
 
 
-# The page's table: runtime, Spark, Scala and the jar.
+# The table of the page: runtime, Spark, Scala and the jar.
 RUNTIMES = re.findall(
     r"^\| (\d+\.\d.*?) \| ([\d.]+) \| ([\d.]+) \| `([\d._]+)` \|$",
     read("conf/databricks/README.md").text,
@@ -185,7 +185,7 @@ def test_what_pip_says_is_in_the_log(machine: Machine) -> None:
 
 
 def harmless(machine: Machine, said: str, *, strict: bool, **environment: str) -> None:
-    """Run a script that has to fail: the cluster starts, unless it was made with --strict, as plain Spark."""
+    """Run a script that must fail: the cluster starts as plain Spark, unless the script has --strict."""
     result = machine.run(machine.write("databricks", strict=strict), **environment)
     assert result.returncode == (1 if strict else 0), result.stdout
     assert f"error: {said}" in machine.log("databricks")
@@ -288,7 +288,7 @@ def test_from_an_index_files_are_taken_by_their_checksums_if_those_are_known(
     downloads = [call for call in machine.calls if " download " in call or " install " in call]
     assert len(downloads) == (2 if role == "TRUE" else 1)
     assert all("--require-hashes" in call for call in downloads)
-    # A worker needs what is ours alone.
+    # A worker needs only our own packages.
     assert ("--no-deps" in downloads[0]) == (role == "FALSE")
 
 
@@ -308,7 +308,7 @@ def test_files_on_dbfs_are_read_through_its_folder(machine: Machine) -> None:
 
 @pytest.mark.parametrize("right", [True, False])
 def test_pip_itself_takes_the_wheels_by_their_checksums(machine: Machine, right: bool) -> None:
-    """No stand-in here: what the script tells pip is what pip takes."""
+    """No stand-in here: the script's own arguments are passed to the real pip."""
     script = machine.write("databricks")
     if not right:
         line = f"spark-elastic=={__version__} --hash=sha256:"

@@ -1,4 +1,4 @@
-"""The bootstrap action for EMR, run by bash on a machine laid out as the platform's are."""
+"""Tests of the bootstrap action for EMR, run by bash on a machine laid out like the platform's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ spark.dynamicAllocation.enabled  true
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A node while bootstrap actions run: Spark is still to come."""
+    """A node during bootstrap actions: Spark is not installed yet."""
     made = Machine(tmp_path, {"SPARK_ELASTIC_WAIT_S": "30"})
     made.put_python(made.bin / "python3", "3.9")
     made.put_python(made.bin / "python3.11", "3.11")
@@ -40,7 +40,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def install_spark(machine: Machine, core: str = "spark-core_2.12-3.5.5-amzn-0.jar") -> None:
-    """Do what EMR does after bootstrap actions."""
+    """Install Spark as EMR does after bootstrap actions."""
     machine.put(DEFAULTS, THEIRS)
     machine.put("usr/lib/spark/RELEASE", "Spark 3.5.5-amzn-0 built for Hadoop 3.4.1-amzn-2")
     machine.put(f"usr/lib/spark/jars/{core}")
@@ -79,7 +79,7 @@ def test_the_jar_is_put_when_spark_has_come(machine: Machine, core: str, kind: s
     eventually_said(machine, f"put {jar_name(kind)} into {machine.root}/usr/lib/spark/jars")
     eventually_said(machine, "done: spark-elastic")
     assert placed(machine) == [jar_name(kind)]
-    # These are EMR's own until somebody asks for more.
+    # The settings are EMR's own until the user asks for more.
     assert settings(machine) == dict(line.split() for line in THEIRS.splitlines())
 
 

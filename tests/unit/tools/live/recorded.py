@@ -1,4 +1,4 @@
-"""Short ways to say what a journal says, for what is seen of it."""
+"""Short ways to build journal entries, for tests of their display."""
 
 from __future__ import annotations
 

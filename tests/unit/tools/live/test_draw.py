@@ -1,3 +1,5 @@
+"""Tests of the live view of an application in a terminal."""
+
 from __future__ import annotations
 
 from io import StringIO

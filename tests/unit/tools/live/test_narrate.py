@@ -1,3 +1,5 @@
+"""Tests of the narration of a running application, line by line."""
+
 from __future__ import annotations
 
 from spark_elastic.core import events as ev

@@ -1,4 +1,4 @@
-"""What a policy makes of a query, in words."""
+"""Tests of a policy's plan for a query, in words."""
 
 from __future__ import annotations
 

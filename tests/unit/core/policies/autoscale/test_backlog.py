@@ -1,4 +1,4 @@
-"""What has piled up, and when it will be gone."""
+"""Tests of the backlog, and of the time until it is cleared."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_what_came_in_while_a_batch_took_too_long_waits_too() -> None:
 def test_the_forecast_is_by_what_is_left_of_the_capacity() -> None:
     piled_up = Backlog(rows=60_000, within_ms=600_000)
     comes_in = Inflow(rows_per_ms=2, behind=60_000)
-    # 4 slots process 4 rows per ms, 2 of them are left.
+    # 4 slots process 4 rows per ms, of which arriving rows take 2.
     assert piled_up.gone_in_ms(LINE, comes_in, EACH_SECOND, 4) == pytest.approx(30_000)
     assert piled_up.gone_in_ms(LINE, comes_in, EACH_SECOND, 2) is None
-    # A source that lets in 2500 rows for each second leaves 0.5 of them.
+    # A source limit of 2500 rows per second leaves 0.5 rows per ms for the backlog.
     limited = Inflow(rows_per_ms=2, behind=60_000, limited=True, batch_rows=2_500)
     assert piled_up.gone_in_ms(LINE, limited, EACH_SECOND, 4) == pytest.approx(120_000)

@@ -1,4 +1,4 @@
-"""How many rows one micro-batch should read at most."""
+"""Tests of the limit on the rows of one micro-batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_large_fixed_part_has_longer_batches() -> None:
 
 def test_where_it_would_fall_behind_for_good_batches_get_longer() -> None:
     much, line = Inflow(rows_per_ms=3.8, grows=True), evolve(LINE, fixed_ms=1_000)
-    found = most_rows(line, much, EACH_10_S, busy=4)  # 4 can be processed at most
+    found = most_rows(line, much, EACH_10_S, busy=4)  # 4 slots process at most 4 rows per ms
     assert found is not None
     assert found == pytest.approx(4 * (22_000 - 1_000))
     assert found / line.batch_ms(found, 4) > 3.8, "and what has piled up becomes less"
@@ -63,5 +63,5 @@ def test_it_costs_a_fourth_of_the_throughput_at_most(
     found = most_rows(line, Inflow(rows_per_ms=rate, grows=grows), EACH_10_S, busy)
     assert found is not None
     assert found >= 1
-    if found > 100:  # where it is whole rows that say nothing
+    if found > 100:  # below that, rounding to whole rows dominates
         assert found / line.batch_ms(found, busy) >= 0.74 * busy / row

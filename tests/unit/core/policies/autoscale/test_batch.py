@@ -1,4 +1,4 @@
-"""The price of executors for batch stages, whatever is measured."""
+"""Tests of whether executors pay off for batch stages, whatever the measurements are."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_whatever_is_seen_no_more_is_wanted_than_has_a_task_and_it_can_be_told(
 @pytest.mark.parametrize(
     ("there", "work_s", "wanted"),
     [
-        (10, 20 * 40, 4),  # 40 slots work on it for 20 s, 16 for the 50 s of slotIdleTimeout
+        (10, 20 * 40, 4),  # 40 slots work for 20 s, 16 slots for the 50 s of slotIdleTimeout
         (10, 50 * 40, 10),
         (10, 1, 1),
     ],
@@ -120,7 +120,7 @@ def test_those_that_were_waited_for_have_to_be_worth_the_rest_of_their_start_up(
     def wanted(*waiting: tuple[int, int]) -> int:
         return batch_wish(view(1, 4, waiting=waiting), batch, 30_000, 1.0).executors
 
-    # 100 s on one: the second executor saves 35 s, the third 12, the fourth 6.
+    # One executor takes 100 s: the second saves 35 s, the third 12 s, the fourth 6 s.
     assert wanted() == 2
     assert wanted((3, 1_000_000 - 10_000)) == 2
     assert wanted((3, 1_000_000 - 25_000)) == 3
@@ -132,6 +132,6 @@ def test_what_queries_need_is_not_there_for_batch_stages() -> None:
     batch = BatchMetrics(stages=(BatchStage(stage=1, tasks=400),), work_ms=1_500_000)
     alone = batch_wish(view(4, 4), batch, 30_000, 1.0).executors
     beside = batch_wish(view(4, 4, 16), batch, 30_000, 1.0).executors
-    # 16 slots do it in 94 s: no executor that takes 30 s to come is worth it beside these 4. A fifth of them
-    # takes 469 s, and three more save 244, 70 and 33 s.
+    # 16 slots take 94 s, so an executor that takes 30 s to start does not pay off beside these 4. A fifth of
+    # the slots takes 469 s, and three more executors save 244, 70 and 33 s.
     assert (alone, beside) == (4, 3)

@@ -1,4 +1,4 @@
-"""What more executors cannot help."""
+"""Tests of bottlenecks that more executors cannot remove."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_files_that_cannot_be_split_are_no_source_that_can() -> None:
 
 
 def test_files_that_cannot_be_split_are_a_limit_with_as_many_slots_too() -> None:
-    # Else it would get one more, and give it back, again and again.
+    # Otherwise it would get one slot more and give it back, again and again.
     found = limit(query(batches(3, 1_000, 3, source_tasks=3, whole=True)))
     assert found is not None
     assert found.slots == 3
@@ -102,13 +102,13 @@ def test_the_tightest_limit_counts() -> None:
 
 
 def test_a_partition_with_most_of_what_is_behind_is_hot() -> None:
-    # Ten partitions with 1000 rows behind, 700 of them in one.
+    # Ten partitions with 1000 waiting rows, 700 of them in one.
     one = sample(behind=1_000, offsets_behind=OffsetsBehind(avg=100.0, max=700, min=0))
     assert hot_behind(one) == Hot(share=0.7)
     fullest = FullestPartition(name="words-2", rows=900, all_rows=1_200, partitions=10)
     assert hot_behind(evolve(one, fullest=fullest)) == Hot(share=0.7, partition="words-2")
     assert hot_behind(evolve(one, offsets_behind=OffsetsBehind(avg=100.0, max=110, min=90))) is None
-    # Of two partitions one has half of the rows anyway.
+    # One of two partitions always has about half of the rows.
     half = OffsetsBehind(avg=500.0, max=600, min=400)
     assert hot_behind(sample(behind=1_000, offsets_behind=half)) is None
     assert hot_behind(sample(behind=0, offsets_behind=OffsetsBehind(avg=0.0, max=0, min=0))) is None
@@ -123,15 +123,15 @@ def test_a_partition_with_most_of_what_comes_in_limits_a_query_without_a_shuffle
     hot = query(batches(3, 1_000, 8, fullest=fullest()))
     found = limit(hot)
     assert found is not None
-    # One task reads it, and another one all the others.
+    # One task reads the hot partition, another one all the others.
     assert (found.slots, found.reason) == (2, "autoscale_hot_partition")
     assert found.numbers == {"hot_percent": 90, "hot_partition": "partition words-2"}
     facts = evolve(hot.facts, sources=(SourceFacts(name="topic", divisible=True, ordered=True),))
     assert limit(evolve(hot, facts=facts)) == found
-    # Several tasks share it.
+    # Several tasks share the hot partition.
     free = evolve(hot.settings, divide_ordered=True)
     assert limit(evolve(hot, facts=facts, settings=free)) is None
-    # What comes after the shuffle is done by all.
+    # All slots share the work after the shuffle.
     assert limit(query(batches(3, 1_000, 8, fullest=fullest(), work=work()))) is None
     assert limit(query(batches(3, 1_000, 8, fullest=fullest()), facts=STATEFUL)) is None
 

@@ -1,4 +1,4 @@
-"""A step up that made batches slower is found, by the slots that were applied."""
+"""Tests that a step up that made micro-batches slower is found, by the slots that were applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_step_that_helps_a_little_is_left() -> None:
 
 
 def test_more_rows_are_not_a_worse_step() -> None:
-    # 1000 and 1390 rows count as one size; each row is faster all the same.
+    # 1000 and 1390 rows count as one size, and the micro-batch takes longer, but each row takes less time.
     assert made_worse((*batches(3, 1_030, 4, fixed=0), *batches(3, 1_390, 5, fixed=10))) is None
 
 

@@ -1,4 +1,4 @@
-"""Headroom: as much as what comes in varies, and where it leads."""
+"""Tests of the headroom, which follows the variation of the arrival rate, and of its effect."""
 
 from __future__ import annotations
 

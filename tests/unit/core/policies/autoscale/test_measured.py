@@ -1,4 +1,6 @@
-"""What batches tell is computed once for them: a decision looks at all queries, and most have no new ones."""
+"""Tests that measurements are evaluated once: a decision looks at all queries, and
+most have no new micro-batch.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.Mo
 
 
 def test_of_all_slots_those_are_needed_with_which_the_batches_are_in_time() -> None:
-    # 600 ms on 16 slots of all queries: 900 ms, the part of its interval that it may take, on 11.
+    # 600 ms on the 16 slots of all queries are 900 ms on 11; a load of 90 % allows 900 ms of the interval.
     busy = query(tuple(evolve(one, total=16) for one in batches(6, 2_000, 4)), settings={"target_load": 0.9})
     found = EvaluatedMetrics.of(busy, 30_000.0)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What a micro-batch takes: the line that is found in what was measured."""
+"""Tests of the model of a micro-batch's duration: a line that is fitted to the measurements."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_batches_take_by_now_counts_more_than_what_they_took() -> None:
 
 
 def test_partitions_that_do_not_fill_their_waves_count_as_the_slots_they_keep_busy() -> None:
-    # 9 tasks on 8 slots take two waves: as long as on 5 slots.
+    # 9 tasks on 8 slots take two waves, as long as on 5 slots.
     assert sample(partitions=9, slots=8).parallelism == 4.5
     assert sample(partitions=4, slots=8).parallelism == 4
     assert sample(partitions=8, slots=0).parallelism == 1

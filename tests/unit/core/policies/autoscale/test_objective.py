@@ -1,4 +1,6 @@
-"""Slots for an objective: what a batch may take, and how the fixed part of it limits that."""
+"""Tests of the slots for an objective: the allowed duration of a micro-batch, and the limit set by its fixed
+part.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ AT_ONCE = Objective(interval_ms=0, load=0.75)
 
 
 def test_a_batch_has_to_be_through_in_a_part_of_the_interval() -> None:
-    # 4 rows per ms are 4000 in a batch; 650 ms are left for them.
+    # 4 rows per ms are 4000 in a micro-batch; 650 ms are left for them.
     found = needed(LINE, EACH_SECOND, 4, load=0.75)
     assert found.slots == pytest.approx(4_000 / 650)
     assert found.whole == 7

@@ -1,4 +1,4 @@
-"""The policy as a whole: up at once, down after a window, and the reason that counts most."""
+"""Tests of the whole policy: up at once, down after a window, with the reason that matters most."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOW = (Wanted(at=NOW - 400_000, last=NOW - 1_000, slots=2),)
 
 
 def wish(metrics: QueryMetrics, **fields: int) -> QueryWish:
-    """Ask about a query beside another one, so that its last executor is not filled."""
+    """Ask about a query next to another one, so that its last executor is not filled up."""
     found = Autoscale().decide(view(metrics, query(query="other"), **fields)).queries["q"]
     numbers = {**found.told, "slots": 1}
     assert message(found.reason, **numbers, before=metrics.granted, after=found.slots)
@@ -40,7 +40,7 @@ def test_up_at_once_to_what_is_needed() -> None:
 
 
 def test_within_the_band_nothing_changes() -> None:
-    # 2800 rows on 4 slots take 800 ms: 80 %, and from 65 to 85 % are as good as 75 %.
+    # 2800 rows on 4 slots take 800 ms: a load of 80 %, within the band of 65 to 85 % around 75 %.
     found = wish(query(batches(6, 2_800, 4), earlier=batches(6, 500, 4)))
     assert (found.slots, found.reason) == (4, "autoscale_keeps")
     narrow = query(batches(6, 2_800, 4), earlier=batches(6, 500, 4), settings={"load_band": 0.01})

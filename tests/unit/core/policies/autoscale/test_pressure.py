@@ -1,4 +1,4 @@
-"""How much of the time of tasks goes where memory is short."""
+"""Tests of the share of task time that is lost to a lack of memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_it_is_the_part_of_the_time_of_tasks_that_is_garbage_collection() -> Non
 
 
 def test_spill_counts_as_the_time_that_a_disk_takes_for_it() -> None:
-    # 125 MB go to a disk in a second: 25 MB in 200 ms.
+    # A disk writes 125 MB per second: 25 MB take 200 ms.
     found = memory_pressure(
         batches(3, 1_000, 4, work=work(run_ms=1_000, gc_ms=200, spilled_bytes=25_000_000))
     )

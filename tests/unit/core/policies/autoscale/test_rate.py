@@ -1,4 +1,4 @@
-"""What comes in: what the source has, not what was read."""
+"""Tests of the arrival rate, which counts what the source offers, not what was read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_nothing_is_known_before_two_batches_are_a_time_apart() -> None:
 
 
 def test_rows_that_pile_up_came_in_too() -> None:
-    # Facts, section 2, example 12: the lag grows from 950 to 1000 while 100 are read in 1 s, so 150 came in.
+    # The lag grows from 950 to 1000 while 100 rows are read in 1 s, so 150 rows arrived.
     found = inflow([sample(0, behind=950, gap_ms=None), sample(1, behind=1_000, input_rows=100)])
     assert found is not None
     assert found.rows_per_ms * 1_000 == pytest.approx(150)

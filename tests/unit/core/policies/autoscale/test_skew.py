@@ -1,4 +1,4 @@
-"""One task that takes far longer than the others."""
+"""Tests of skew: one task that takes far longer than the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_task_that_takes_most_of_the_batch_and_far_longer_than_half_of_them_is
     found = skewed(batches(3, 3_600, 4, work=LONG))
     assert found is not None
     assert (found.longest_ms, found.median_ms) == (800, 60)
-    # Beside the longest task all others are done on half a slot.
+    # While the longest task runs, all others need only half a slot.
     assert found.useful == 2
 
 

@@ -1,4 +1,4 @@
-"""What was measured with fewer slots counts more than what a line says of them."""
+"""Tests that measurements with fewer slots count more than the fitted line's estimate for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Down to the most of the last window, and not far at once."""
+"""Tests of scaling down: to the highest wish of the last window, and by a limited step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_elastic.core.policies.view import Wanted
 
 
 def seen(*counts: int, window: int = 10) -> QueryMemory:
-    """Want these counts, one each ms from 1 on."""
+    """Record these wishes, one per ms from 1 ms on."""
     memory = QueryMemory()
     for at, slots in enumerate(counts, 1):
         memory.wants(at, slots, window)
@@ -20,7 +20,8 @@ def seen(*counts: int, window: int = 10) -> QueryMemory:
 
 
 def test_the_example_of_kubernetes() -> None:
-    # Facts, section 4.3: of 10 9 8 9 9 8 9 8 9 8 the most is 10; with 7 the 10 leaves the window, 9 is left.
+    # Kubernetes' example: the highest of 10 9 8 9 9 8 9 8 9 8 is 10; when 7 comes, the 10 leaves the window
+    # and 9 is the highest.
     memory = seen(10, 9, 8, 9, 9, 8, 9, 8, 9, 8)
     assert most_wanted(memory.wanted, 8, 10, 10, 10).slots == 10
     memory.wants(11, 7, 10)
@@ -56,5 +57,5 @@ def test_what_is_remembered_gives_the_most_of_every_window(wanted: list[int], wi
     [(10, 1, 0.6, 4), (10, 1, 0.5, 5), (10, 8, 0.6, 8), (2, 1, 0.1, 1), (10, 1, 1.0, 1)],
 )
 def test_no_more_than_a_part_goes_in_one_step(current: int, target: int, factor: float, step: int) -> None:
-    # Facts, section 2, example 6: 10 slots with a factor of 0.6 go to 4, with 0.5 to 5.
+    # With a factor of 0.6, 10 slots go to 4 in one step; with 0.5, to 5.
     assert one_step(current, target, factor) == step

@@ -1,4 +1,4 @@
-"""Windows and excluded periods as they are typed, and what is said of those that cannot be."""
+"""Tests of windows and excluded periods as users type them, and of the errors about invalid ones."""
 
 from __future__ import annotations
 

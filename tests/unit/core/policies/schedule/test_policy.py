@@ -1,4 +1,4 @@
-"""The policy `schedule`: alone, before `autoscale`, for single queries, and in excluded periods."""
+"""Tests of the policy `schedule`: alone, before `autoscale`, for single queries, and in excluded periods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Which limits count at a moment, and until when: in any zone, around changes of the clock, ahead of time."""
+"""Tests of which limits apply at a moment and until when: in any zone, around clock
+changes, ahead of time.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def test_what_a_window_calls_for_is_there_ahead_of_time_and_what_it_takes_away_i
     lead = 5 * MINUTE
     assert slots(limited(both, "UTC", ms("2026-01-05 07:54:59"), lead)) == (1, 4)
     assert limited(both, "UTC", ms("2026-01-05 07:54:59"), lead).until == ms("2026-01-05 07:55")
-    # The limit of the night would keep the executors of the day away until it is late.
+    # Otherwise the night's limit would delay the executors of the day.
     assert slots(limited(both, "UTC", ms("2026-01-05 07:55"), lead)) == (8, 8)
     assert slots(limited(both, "UTC", ms("2026-01-05 08:00"), lead)) == (8, MAX_PARALLELISM)
     assert slots(limited(both, "UTC", ms("2026-01-05 19:58"), lead)) == (8, MAX_PARALLELISM)
@@ -73,7 +75,7 @@ def test_of_windows_that_overlap_the_first_that_states_a_limit_counts() -> None:
     [
         ("2026-03-28 07:30", False),  # 08:30 in Berlin, before the change
         ("2026-03-28 08:30", True),
-        ("2026-03-29 07:30", True),  # 09:30 there, from now on
+        ("2026-03-29 07:30", True),  # 09:30 there, after the change
         ("2026-03-29 06:30", False),
         ("2026-10-24 07:30", True),
         ("2026-10-25 07:30", False),  # 08:30 there again
@@ -87,7 +89,8 @@ def test_windows_follow_the_clock_on_the_wall(at: str, expected: bool) -> None:
 def test_what_is_due_in_an_hour_that_is_left_out_is_due_right_after_it() -> None:
     text = "30 2 * * * for 1h lowerBound=2"
     assert not in_force(text, "Europe/Berlin", ms("2026-03-29 00:59:59"))
-    assert in_force(text, "Europe/Berlin", ms("2026-03-29 01:00"))  # 03:00 in Berlin
+    # 03:00 in Berlin, as 02:30 does not exist that day
+    assert in_force(text, "Europe/Berlin", ms("2026-03-29 01:00"))
     assert in_force(text, "Europe/Berlin", ms("2026-03-29 01:59:59"))
     assert not in_force(text, "Europe/Berlin", ms("2026-03-29 02:00"))
 

@@ -18,7 +18,7 @@ from spark_elastic.jar import jar_path
 from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 from spark_elastic_lab.demo.task_log import TaskLog, event_log_conf
-from spark_elastic_tools.live import GrowingFile
+from spark_elastic_tools.tail import GrowingFile
 
 TRIGGER_MS = 500
 _APPLICATION = Path(__file__).parent / "stream_app.py"

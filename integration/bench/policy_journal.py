@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark_elastic.core.events import ExecutorAdded, ExecutorsUsed, QueryProgress
 from spark_elastic.runtime.entries import EventEntry, parse_line
-from spark_elastic_tools.live import GrowingFile
+from spark_elastic_tools.tail import GrowingFile
 
 # Large enough to keep the journal in one file.
 UNBOUNDED = {"spark.elastic.journal.maxSize": "1g"}

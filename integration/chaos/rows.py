@@ -13,6 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from spark_elastic_lab.demo.source import Steady
+from spark_elastic_tools.tail import GrowingFile
 
 ROWS_PER_FILE = 60
 # Spark treats rows of second 0 as late.
@@ -96,21 +97,15 @@ class Tail:
     """Counts the batches that each query has written, without reading everything again."""
 
     def __init__(self, output: Path, sink: Path) -> None:
-        self._output = output
         self._sink = sink
-        self._seen = dict.fromkeys(STATEFUL, (0, 0))
+        self._files = {name: GrowingFile(output / f"{name}.jsonl") for name in STATEFUL}
+        self._batches = Counter[str]()
 
     def counts(self) -> Mapping[str, int]:
         """Return the number of batches by query; repeated batches count again."""
-        for name, (offset, lines) in self._seen.items():
-            file = self._output / f"{name}.jsonl"
-            if file.exists():
-                with file.open("rb") as written:
-                    written.seek(offset)
-                    more = written.read()
-                self._seen[name] = (offset + len(more), lines + more.count(b"\n"))
-        counts = {name: lines for name, (_, lines) in self._seen.items()}
-        return {INTO_FILES: max(batches_in(self._sink), default=-1) + 1, **counts}
+        for name, file in self._files.items():
+            self._batches[name] += len(file.new_lines())
+        return {INTO_FILES: max(batches_in(self._sink), default=-1) + 1, **self._batches}
 
 
 def differences(output: Path, sink: Path, incoming: Path, query: str) -> tuple[int, list[str]]:

@@ -23,7 +23,7 @@ from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster, Worker
 from spark_elastic_lab.demo.data import Tables
 from spark_elastic_lab.demo.plugin import demo_conf
 from spark_elastic_lab.demo.source import Delivery, Feed
-from spark_elastic_tools.live import JournalTail
+from spark_elastic_tools.tail import JournalTail
 
 PART_INTERVAL_S = 1.0
 # A count is in force once several restarts are over, one after the other on a machine with few cores.

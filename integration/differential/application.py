@@ -18,6 +18,7 @@ from integration.streaming.launch import WITH_PLUGIN, run_by_python
 from spark_elastic.jar import jar_path
 from spark_elastic_lab.demo.cluster import SMALL_JVM, Cluster
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
+from spark_elastic_tools.tail import GrowingFile
 
 _WORKER = Path(__file__).with_name("worker.py")
 _START_TIMEOUT_S = 120.0
@@ -85,7 +86,7 @@ class Application:
         self._process: LoggedProcess | None = None
         self._slots = 4
         self._is_fresh = False
-        self._read = 0
+        self._log: GrowingFile | None = None
 
     def renew(self, slots: int) -> None:
         """Run the next program in a new context, which has learned nothing yet."""
@@ -138,7 +139,6 @@ class Application:
 
     def _start(self) -> Connection:
         folder = self._folder / f"process-{next(self._starts)}"
-        self._read = 0
         address = folder / "socket"
         settings = {
             "spark.driver.memory": self._heap,
@@ -153,18 +153,14 @@ class Application:
         self._process = process = self._stack.enter_context(
             run_by_python(str(_WORKER), [str(address)], folder, settings)
         )
+        self._log = GrowingFile(process.log)
         self._orders = orders = self._stack.enter_context(connected(process, address, _START_TIMEOUT_S))
         return orders
 
     def contained(self) -> str:
         """Return the plugin's failures that the current process has logged since the last call."""
-        if self._process is None:
-            return ""
-        with self._process.log.open(errors="replace") as log:
-            log.seek(self._read)
-            said = log.read()
-            self._read = log.tell()
-        return "\n".join(line for line in said.splitlines() if any(part in line for part in _FAILED))
+        said = [] if self._log is None else self._log.new_lines()
+        return "\n".join(line for line in said if any(part in line for part in _FAILED))
 
     def stop(self) -> None:
         """End the application and everything it started."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import define, field, frozen
 from rich.console import Console, Group, RenderableType
@@ -20,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from spark_elastic.core.reasons.reason import duration
-from spark_elastic.runtime.entries import Entry, Unreadable, follow
 from spark_elastic_tools.client import Json, Source, title
 
 if TYPE_CHECKING:
@@ -388,65 +384,3 @@ class Stage:
         if done is not None:
             parts.append(draw_progress(done, time.monotonic() - self._began, coming))
         self._live.update(Group(*parts), refresh=True)
-
-
-# Read a journal in the background while it is written.
-
-
-class Reader(Protocol):
-    """Processes the entries of a journal."""
-
-    def read(self, entry: Entry) -> None:
-        """Process one entry. Raises Unreadable."""
-
-
-class JournalTail:
-    """A thread that follows a journal and hands the entries it has read to readers on request."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._ended = threading.Event()
-        self._entries: queue.SimpleQueue[Entry] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-        self.error: Unreadable | None = None
-        self._thread.start()
-
-    def pump(self, *readers: Reader) -> None:
-        """Pass each of `readers` all entries read since the last call. Raises Unreadable."""
-        while not self._entries.empty():
-            entry = self._entries.get()
-            for reader in readers:
-                reader.read(entry)
-
-    def stop(self) -> None:
-        """Read what has been written so far, then end the thread."""
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            for entry in follow(self._path, self._ended.is_set):
-                self._entries.put(entry)
-        except Unreadable as error:
-            self.error = error
-
-
-# A file to which another process appends lines.
-
-
-class GrowingFile:
-    """Reads each line of the file once, so that frequent polling takes no CPU time from a measurement."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read = 0
-
-    def new_lines(self) -> list[str]:
-        """Return the lines since the last call; an incomplete line is left for the next call."""
-        if not self._path.is_file():
-            return []
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole + end)
-        return whole.decode().split("\n") if end else []

@@ -21,11 +21,9 @@ starts. The clock reading in a header is for a process that resumes from there.
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from attrs import field, frozen
 
@@ -168,61 +166,3 @@ def _lines(paths: list[Path]) -> Iterator[tuple[str, str]]:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "no text"
             raise Unreadable(f"{path}: {reason}") from error
-
-
-# Follow a journal while it is written.
-
-
-_POLL_S = 0.05
-
-
-def follow(path: Path, stop: Callable[[], bool] = lambda: False) -> Iterator[Entry]:
-    """Yield the entries of a journal from its start, and each new one soon after it is written.
-
-    Waits for a file that does not exist yet, and continues in the next part when one starts. Ends once `stop`
-    returns True and everything written has been read. A `Player` holds the scheduler that the entries lead
-    to. Raises Unreadable.
-    """
-    return (entry for _, entry in parse_lines(_tail(path, stop)))
-
-
-def _tail(path: Path, stop: Callable[[], bool]) -> Iterator[tuple[str, str]]:
-    """Yield complete lines with their places."""
-    while True:
-        # Called before reading, so that everything written before the stop is read.
-        ends = stop()
-        if path.exists():
-            break
-        if ends:
-            return
-        time.sleep(_POLL_S)
-    file = path.open(encoding="utf-8", newline="\n")
-    number, line = 0, ""
-    try:
-        while True:
-            ends = stop()
-            replaced = _replaced(path, file)
-            while piece := file.readline():
-                line += piece
-                if line.endswith("\n"):
-                    number += 1
-                    yield f"{path}:{number}", line
-                    line = ""
-            if replaced:
-                file.close()
-                file = path.open(encoding="utf-8", newline="\n")
-                number, line = 0, ""
-            elif ends:
-                return
-            else:
-                time.sleep(_POLL_S)
-    finally:
-        file.close()
-
-
-def _replaced(path: Path, file: IO[str]) -> bool:
-    """Return whether `path` is another file now; between two parts it is missing for a moment."""
-    try:
-        return not os.path.samestat(os.stat(path), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False

@@ -31,8 +31,9 @@ from spark_elastic_lab.demo.steps import PLAYS, Deed, Mode, Play, Step
 from spark_elastic_lab.demo.summary import Summary, commits, summarize
 from spark_elastic_lab.demo.task_log import TaskLog, event_log_conf
 from spark_elastic_tools.client import API, Busy
-from spark_elastic_tools.live import JournalTail, Look, Stage
+from spark_elastic_tools.live import Look, Stage
 from spark_elastic_tools.recorded import Recorded
+from spark_elastic_tools.tail import JournalTail
 
 # Checks that replaying the run's journal leads to the same decisions.
 

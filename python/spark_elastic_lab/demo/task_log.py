@@ -11,7 +11,7 @@ import attrs
 
 from spark_elastic_lab.demo.chronicle import Chronicle, ExecutorChange
 from spark_elastic_lab.demo.steps import Deed, Outcome, Trend
-from spark_elastic_tools.live import GrowingFile
+from spark_elastic_tools.tail import GrowingFile
 
 #: The property that marks the plugin's own jobs, as in its `CurrentExecution.scala`.
 _OURS = "spark.elastic.own"

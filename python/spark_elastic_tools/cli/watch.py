@@ -12,8 +12,9 @@ from spark_elastic.runtime.entries import Unreadable
 from spark_elastic.runtime.view import DECISIONS_KEPT
 from spark_elastic_tools.cli.driver import DriverCommand, Where, asks_driver, console
 from spark_elastic_tools.client import Busy, NoDriver, Refused
-from spark_elastic_tools.live import LOG_LINES, JournalTail, Look, Stage
+from spark_elastic_tools.live import LOG_LINES, Look, Stage
 from spark_elastic_tools.recorded import Recorded
+from spark_elastic_tools.tail import JournalTail
 
 _JOURNAL_TICK_S = 0.2
 _DRIVER_TICK_S = 1.0

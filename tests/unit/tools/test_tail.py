@@ -1,4 +1,4 @@
-"""Tests that a journal can be followed while it is written."""
+"""Files are read while another process writes them: journals through their parts, others line by line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spark_elastic.runtime.entries import (
     EventEntry,
     Header,
     StateEntry,
-    follow,
 )
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.settings import Settings
 from spark_elastic.wire import encode_event
+from spark_elastic_tools.tail import GrowingFile, follow
 from tests.unit.runtime.test_journal import crowd
 
 
@@ -68,3 +68,15 @@ def numbers(seen: list[Entry]) -> list[int]:
 
 def test_a_follower_of_nothing_ends_when_told(tmp_path: Path) -> None:
     assert list(follow(tmp_path / "none", lambda: True)) == []
+
+
+def test_each_line_of_a_growing_file_is_read_once_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    growing = GrowingFile(path)
+    assert growing.new_lines() == []
+    path.write_bytes(b"one\ntwo \xff\nthr")
+    assert growing.new_lines() == ["one", "two \N{REPLACEMENT CHARACTER}"]
+    assert growing.new_lines() == []
+    with path.open("ab") as file:
+        file.write(b"ee\n\n")
+    assert growing.new_lines() == ["three", ""]

@@ -91,7 +91,10 @@ format: venv machine ## lay out Python and Scala as lint wants it
 docs: venv ## build the site of docs/ into target/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-pictures: jar ## take the docs' pictures of the Elastic tab anew, from a real run (needs Chromium)
+pictures: jar ## make the docs' pictures anew: a simulated day, and the Elastic tab from a real run (needs Chromium)
+	$(BIN)/spark-elastic simulate --load counts=two-peaks:scale=20 --conf spark.elastic.query.counts.upperBound=64 \
+	  --policy autoscale --svg target/pictures
+	cp target/pictures/autoscale.svg docs/images/simulated.svg
 	SPARK_ELASTIC_PICTURES=docs/images $(BIN)/pytest integration/browser/test_page.py
 
 demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive or autoscale)

@@ -16,7 +16,7 @@ from spark_elastic.settings import SettingsError
 from spark_elastic_lab.simulator.contenders import OWN, RIVALS
 from spark_elastic_lab.simulator.heard import Heard
 from spark_elastic_lab.simulator.load import SHAPES
-from spark_elastic_lab.simulator.picture import picture
+from spark_elastic_lab.simulator.picture import NoMatplotlibError, check_matplotlib, picture
 from spark_elastic_lab.simulator.query import QuerySpec
 from spark_elastic_lab.simulator.recorded import heard, scenario_of
 from spark_elastic_lab.simulator.recorded_run import recorded_run
@@ -49,7 +49,9 @@ _FAILED, _WRONG = 1, 2
 @click.option("--seed", type=int, help="Seed of everything random.")
 @click.option("--max-lag", type=click.FloatRange(0, min_open=True), help="The objective (s).")
 @click.option("--conf", "settings", multiple=True, help="KEY=VALUE: a setting of Spark or spark-elastic.")
-@click.option("--svg", type=click.Path(path_type=Path, file_okay=False), help="Folder for pictures.")
+@click.option(
+    "--svg", type=click.Path(path_type=Path, file_okay=False), help="Folder for pictures (needs matplotlib)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the metrics as one JSON object.")
 def simulate(
     scenario: Path | None,
@@ -76,8 +78,9 @@ def simulate(
         what = _scenario(_read(scenario, told), loads, settings)
         given: dict[str, Any] = {"hours": hours, "seed": seed, "max_lag_s": max_lag}
         what = evolve(what, **{name: value for name, value in given.items() if value is not None})
-        if svg is not None:
-            svg.mkdir(parents=True, exist_ok=True)  # fails before the work is done, not after it
+        if svg is not None:  # fails before the work is done, not after it
+            check_matplotlib()
+            svg.mkdir(parents=True, exist_ok=True)
         names = (*policies, *((*OWN, *RIVALS) if compare else ())) or ("as-set",)
         results = _run(what, tuple(dict.fromkeys(names)), quiet=as_json)
         if told is not None:
@@ -85,7 +88,7 @@ def simulate(
             results.insert(0, recorded_run(told, was))
         if svg is not None:
             _draw(results, svg)
-    except (ScenarioError, SettingsError, ValueError, OSError) as error:
+    except (ScenarioError, SettingsError, NoMatplotlibError, ValueError, OSError) as error:
         click.echo(f"spark-elastic simulate: {error}", err=True)
         sys.exit(_WRONG)
     finally:

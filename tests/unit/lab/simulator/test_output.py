@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from attrs import evolve
+from matplotlib.axes import Axes
 
-from spark_elastic_lab.simulator.picture import _round_up, picture
+from spark_elastic_lab.simulator.picture import NoMatplotlibError, _moment, _ticks, figure, picture
 from spark_elastic_lab.simulator.simulation import simulate
 from spark_elastic_lab.simulator.table import _duration, as_data, table
 from tests.unit.lab.simulator.scenes import CLUSTER, only, query, scenario
@@ -47,38 +50,83 @@ def test_durations_are_brief(seconds: float, shown: str) -> None:
     assert _duration(seconds) == shown
 
 
-def test_a_picture_shows_load_lag_executors_and_rescales() -> None:
-    root = ElementTree.fromstring(picture(RESULTS[1]))
-    texts = [text.text for text in root.iter(f"{SVG}text")]
-    for title in (
-        "rows/s that arrive",
+def lines(axes: Axes) -> dict[str, list[tuple[float, float]]]:
+    """Return the points of each line by its label."""
+    found = {}
+    for line in axes.lines:
+        xs, ys = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+        found[str(line.get_label())] = list(zip(xs.tolist(), ys.tolist(), strict=True))
+    return found
+
+
+def test_a_picture_shows_load_lag_executors_partitions_and_rescales() -> None:
+    result = RESULTS[1]
+    drawn = figure(result)
+    load, lag, executors, partitions = drawn.axes
+    assert [axes.get_ylabel() for axes in drawn.axes] == [
+        "load (rows/s)",
         "lag (s)",
         "executors",
-        "partitions, and rescales",
-        "<orders>",
-        "there",
-    ):
-        assert title in texts
-    paths = list(root.iter(f"{SVG}path"))
-    # Two queries: load, lag with the objective, three lines of executors, partitions.
-    assert len(paths) == 2 + 3 + 3 + 2
-    marks = [line for line in root.iter(f"{SVG}line") if line.get("class") == "mark"]
-    assert len(marks) == RESULTS[1].metrics.rescales > 0
+        "partitions",
+    ]
+    assert partitions.get_xlabel() == "time (h:mm)"
+    assert list(lines(load)) == ["<orders>", "clicks"]
+    assert list(lines(lag)) == ["<orders>", "clicks", "objective, 30 s"]
+    assert list(lines(executors)) == ["fewest that would do", "there", "wanted"]
+    assert list(lines(partitions)) == ["<orders>", "clicks", "rescale"]
+    assert len(lines(partitions)["rescale"]) == result.metrics.rescales > 0
+    for axes in drawn.axes:
+        legend = axes.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == list(lines(axes))
+    assert drawn.get_suptitle().startswith("autoscale\n")
 
 
-def test_the_lines_are_where_their_values_are() -> None:
-    result = only(scenario(hours=0.5), "fixed:executors=4")
-    root = ElementTree.fromstring(picture(result))
-    load, *_, wanted, there, _ = [path.get("d") or "" for path in root.iter(f"{SVG}path")]
-    # 1,000 rows/s and 4 executors are the upper ends of their axes.
-    assert load.split("L")[0] == "M70.0 72.0"
-    assert there == "M70.0 400.0H940.0V400.0" == wanted
+def test_the_lines_have_the_values_of_the_run() -> None:
+    result = RESULTS[1]
+    load, lag, executors, partitions = map(lines, figure(result).axes)
+    assert {value for at, value in load["<orders>"] if at < 600} == {500}
+    assert {value for at, value in load["<orders>"] if at > 610} == {3_000}
+    assert lag["objective, 30 s"] == [(0, 30), (1_800, 30)]
+    for commit in result.notes.queries["clicks"].commits:
+        behind = (commit.at - commit.since) / 1_000
+        # A slice of the picture is 3.6 s wide, and shows the highest of its points.
+        near = [value for at, value in lag["clicks"] if abs(at - commit.at / 1_000) <= 3.6]
+        assert max(near) > behind - 1e-6
+    for name, steps in (("there", result.notes.there), ("wanted", result.notes.wanted)):
+        *points, last = executors[name]
+        assert points == [(at / 1_000, value) for at, value in zip(steps.times, steps.values, strict=True)]
+        assert last == (1_800, steps.values[-1])
+    assert {line.get_drawstyle() for line in figure(result).axes[2].lines} == {"steps-post"}
+    moves = [move.at / 1_000 for query in result.notes.queries.values() for move in query.moves]
+    assert [at for at, _ in partitions["rescale"]] == moves
+
+
+def test_the_same_run_gives_the_same_file_with_its_texts_as_they_are() -> None:
+    result = only(scenario(query(name="_a $b$ <c>"), hours=0.1), "fixed:executors=4")
+    text = picture(result)
+    assert text == picture(result)
+    assert "dc:date" not in text
+    texts = ["".join(found.itertext()).strip() for found in ElementTree.fromstring(text).iter(f"{SVG}text")]
+    assert "_a $b$ <c>" in texts
 
 
 def test_a_picture_of_nothing_can_be_drawn() -> None:
-    ElementTree.fromstring(picture(only(scenario(query(load="constant:rate=0"), hours=0.01))))
+    result = only(scenario(query(load="constant:rate=0"), hours=0.01))
+    load, *_ = figure(result).axes
+    assert load.get_ylim()[0] == 0
+    ElementTree.fromstring(picture(result))
 
 
-@pytest.mark.parametrize(("value", "end"), [(0, 1), (0.03, 0.04), (1, 1), (7, 10), (2_001, 4_000)])
-def test_an_axis_ends_with_a_round_number(value: float, end: float) -> None:
-    assert _round_up(value) == pytest.approx(end)
+def test_without_matplotlib_it_is_said_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(NoMatplotlibError, match=r"type `pip install 'spark-elastic\[pictures\]'`"):
+        picture(RESULTS[0])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count", "last"), [(36, 8, "0:00:35"), (1_800, 7, "0:30"), (86_400, 13, "24:00")]
+)
+def test_the_time_axis_has_round_moments(seconds: float, count: int, last: str) -> None:
+    ticks = _ticks(seconds)
+    assert (len(ticks), _moment(ticks[-1])) == (count, last)

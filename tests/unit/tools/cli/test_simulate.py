@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,19 @@ def test_pictures_are_drawn_into_a_folder(file: str, tmp_path: Path) -> None:
     found = simulate(file, "--policy", "fixed:executors=3", "--svg", str(tmp_path / "pictures"))
     assert found.exit_code == 0
     assert "<svg" in (tmp_path / "pictures" / "fixed-executors=3.svg").read_text()
+
+
+def test_without_matplotlib_nothing_is_simulated(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = simulate(file, "--svg", str(tmp_path / "pictures"))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr == (
+        "spark-elastic simulate: matplotlib, which draws the pictures, is not installed: "
+        "type `pip install 'spark-elastic[pictures]'`\n"
+    )
+    assert not (tmp_path / "pictures").exists()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Archives of the classes that Spark's processes load: with one, a JVM starts in two thirds of the time.
 
-`make_class_archive.py` makes them. A JVM whose class path, jars or Java are not those of its archive does
-without, and says nothing: who has changed the jar only waits longer.
+`make_class_archive.py` makes them. A JVM whose class path, jars or Java differ from those of its archive
+starts without it, and logs nothing: after a change of the jar, starts are only slower.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "jvm-shim" / "target" / "class-archives"
-#: Drivers have the shim's jar first on their class path, nobody else has it.
+# Only drivers have the shim's jar first on their class path.
 DRIVERS, OTHERS = FOLDER / "drivers.jsa", FOLDER / "others.jsa"
 
 
 def environment() -> Mapping[str, str]:
-    """Return what lets the JVMs that are started with it use the archive of those that are no drivers."""
+    """Return the environment in which JVMs other than drivers use their archive."""
     if not OTHERS.exists():
         return {}
     own = os.environ.get("JDK_JAVA_OPTIONS", "")
@@ -25,5 +25,5 @@ def environment() -> Mapping[str, str]:
 
 
 def of_drivers() -> str:
-    """Return the option by which a driver's JVM uses the other one."""
+    """Return the option with which a driver's JVM uses the drivers' archive."""
     return f"-XX:SharedArchiveFile={DRIVERS}" if DRIVERS.exists() else ""

@@ -1,4 +1,4 @@
-"""What stands in a class file."""
+"""The content of class files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import frozen
 TEXT = 1
 _MAGIC = b"\xca\xfe\xba\xbe"
 _HEAD = 10
-# How many bytes follow the tag of a constant; a text says that itself.
+# The number of bytes after the tag of a constant; a text has its own length.
 _SIZES = {
     **{3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4},
     **{15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2},
@@ -16,7 +16,9 @@ _SIZES = {
 
 @frozen
 class ClassFile:
-    """A class file in three parts: what stands before its constants, these with their tags, and the rest."""
+    """A class file in three parts: the bytes before its constants, the constants
+    with their tags, and the rest.
+    """
 
     head: bytes
     constants: tuple[bytes, ...]
@@ -37,12 +39,12 @@ class ClassFile:
 
 
 def is_class(content: bytes) -> bool:
-    """Tell whether a file is a class file, by how it begins."""
+    """Return whether a file is a class file, by its first bytes."""
     return content.startswith(_MAGIC)
 
 
 def parse(content: bytes) -> ClassFile:
-    """Take a class file apart. Raises KeyError for a constant of an unknown kind."""
+    """Parse a class file. Raises KeyError for a constant of an unknown kind."""
     constants = []
     at, index, end = _HEAD, 1, int.from_bytes(content[8:_HEAD], "big")
     while index < end:

@@ -16,13 +16,13 @@ from spark_elastic_lab.demo.source import Feed
 
 
 def pytest_configure() -> None:
-    """Let Spark's processes start faster, where the archives for that are there."""
+    """Let Spark's processes start faster if the class archives exist."""
     os.environ.update(environment())
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Give a cluster without workers; afterwards nothing of it may be running."""
+    """Start a cluster without workers; afterwards none of its processes may be running."""
     with Cluster(tmp_path / "cluster") as running:
         yield running
     assert running.left_over() == []
@@ -30,13 +30,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """Give TPC-H orders and lineitem, small, lineitem in 40 files."""
+    """Make TPC-H orders and lineitem, small, lineitem in 40 files."""
     return generate(tmp_path_factory.mktemp("tables"), scale=0.01, parts=40)
 
 
 @pytest.fixture
 def start_feed(tables: Tables, tmp_path: Path) -> Iterator[Callable[[float], Feed]]:
-    """Give a function that starts a feed into `tmp_path/incoming`, one file each so many seconds."""
+    """Return a function that starts a feed into `tmp_path/incoming`, one file per interval (s)."""
     feeds: list[Feed] = []
 
     def start(interval_s: float) -> Feed:
@@ -52,5 +52,5 @@ def start_feed(tables: Tables, tmp_path: Path) -> Iterator[Callable[[float], Fee
 
 @pytest.fixture(scope="session")
 def lineitem_stream() -> Path:
-    """Give the path of the demonstration's application."""
+    """Return the path of the demonstration's application."""
     return Path(str(resources.files("spark_elastic_lab.demo.apps") / "lineitem_stream.py"))

@@ -9,13 +9,13 @@ from spark_elastic_tools.maven import fetch
 
 _VERSION = "4.4.0"
 _MODULES = ("delta-spark_4.2_2.13", "delta-storage", "delta-kernel-api", "delta-kernel-defaults")
-#: It has another artifact for each Spark.
+# Delta has a separate artifact for each Spark.
 FITS = SPARK_MINOR == (4, 2)
-#: What an application needs to read and write its tables.
+# The settings with which an application reads and writes its tables.
 CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # A log of a few entries is read by 50 tasks otherwise.
+    # By default, a log of a few entries is read by 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 

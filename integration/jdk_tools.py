@@ -1,4 +1,6 @@
-"""Tools of the JDK, run by their class: a Java that is found by itself has its tools nowhere on PATH."""
+"""Tools of the JDK, run by their class, since a Java that is found automatically may
+have no tools on PATH.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ def run_tool(tool: str, *arguments: str | Path) -> None:
 
 
 def tool_output(tool: str, *arguments: str | Path) -> str:
-    """Do as `run_tool`, and return what it has printed."""
+    """Run a tool like `run_tool`, and return its output."""
     command = [find_java(), "-m", tool, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, timeout=_TOOL_S, text=True)
     return done.stdout
 
 
 def write_stacks(pid: int, file: Path) -> bool:
-    """Write down what the threads of a JVM do; tells whether it has answered."""
+    """Write down the stacks of a JVM's threads; return whether the JVM has answered."""
     with suppress(subprocess.SubprocessError):
         file.write_text(tool_output(JSTACK, str(pid)))
         return True

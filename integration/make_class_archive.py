@@ -2,7 +2,7 @@
 
 usage: python -m integration.make_class_archive
 
-They are kept until the jar, Spark or Java are others. Where Java makes none, tests run without.
+They are kept until the jar, Spark or Java changes. Where Java makes none, tests run without.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BATCHES = 3
 
 
 def main() -> int:
-    """Make the archives if they are not there for what is installed."""
+    """Make the archives for the current installation, unless they exist."""
     stamp, wanted = FOLDER / "made-for", _made_for()
     if stamp.exists() and stamp.read_text() == wanted:
         return 0
@@ -52,14 +52,16 @@ def main() -> int:
 
 def _made_for() -> str:
     jar, java = jar_path(), Path(find_java()).resolve()
-    release = java.parents[1] / "release"  # an update of Java leaves its path as it is
+    release = java.parents[1] / "release"  # an update of Java does not change its path
     parts = (path.read_bytes() for path in (jar, release) if path.exists())
     digest = hashlib.sha256(b"".join(parts)).hexdigest()
     return f"{jar} {digest} {jar.stat().st_mtime_ns} {pyspark.__file__} {pyspark.__version__} {java}\n"
 
 
 def _make(folder: Path) -> None:
-    """Let an application do some of everything, and dump what its driver and its executor have loaded."""
+    """Let an application use a bit of everything, and dump the classes loaded by its
+    driver and its executor.
+    """
     with Cluster(folder / "cluster") as cluster, driver(folder / "driver", options=_RECORD) as jvm:
         worker = cluster.add_worker()
         conf = {

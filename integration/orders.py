@@ -1,4 +1,4 @@
-"""The way to an application that listens for orders on a socket (AF_UNIX)."""
+"""A connection to an application that listens for orders on a socket (AF_UNIX)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 
 def connected(process: LoggedProcess, address: Path, timeout_s: float) -> Connection:
-    """Wait until it listens, at most so long. Raises ProcessFailure if it has ended, else AssertionError."""
+    """Wait until it listens, up to a limit. Raises ProcessFailure if it has ended, else AssertionError."""
 
     def look() -> Connection | None:
         if not process.running:

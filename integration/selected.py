@@ -1,4 +1,4 @@
-"""Which parameters the tests of a run have, for fixtures that prepare as much as these need."""
+"""The parameters of the selected tests, for fixtures that prepare only what these need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def selected(request: pytest.FixtureRequest, name: str) -> set[str]:
-    """Return the values of a parameter, as text, that the selected tests of this module have."""
+    """Return the values of a parameter, as text, in the selected tests of this module."""
     return {
         str(item.callspec.params[name])
         for item in request.session.items

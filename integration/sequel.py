@@ -1,4 +1,4 @@
-"""Tests of one module build on each other: after one that failed, the rest would only time out."""
+"""Tests of a module that build on each other: after a failure, the rest would only time out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 class Sequel:
-    """Which test of a module has failed."""
+    """The failed test of a module."""
 
     def __init__(self) -> None:
         self.failed: str | None = None
@@ -21,7 +21,7 @@ def sequel() -> Sequel:
 
 @pytest.fixture(autouse=True)
 def in_sequence(request: pytest.FixtureRequest, sequel: Sequel) -> Iterator[None]:
-    """Leave out what comes after a failure in the same module."""
+    """Skip the tests that follow a failure in the same module."""
     if sequel.failed is not None:
         pytest.skip(f"{sequel.failed} has failed")
     failed = request.session.testsfailed

@@ -1,4 +1,4 @@
-"""Which Spark the tests run on, and what it can."""
+"""The Spark that the tests run on, and its features."""
 
 from __future__ import annotations
 

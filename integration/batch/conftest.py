@@ -1,4 +1,4 @@
-"""A JVM for the batch applications of each module, and the session of those that compare it with plain."""
+"""A JVM for the batch applications of each module, and the session that is compared with plain Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integration.streaming.driver import Driver, driver
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Give a JVM without a session."""
+    """Start a JVM without a session."""
     with driver(tmp_path_factory.mktemp("batch") / "driver") as started:
         yield started
 
@@ -29,7 +29,9 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def elastic(
     jvm: Driver, plain: dict[Any, Any], journal: Path, conf: dict[str, str]
 ) -> Iterator[SparkSession]:
-    """Give a session with the plugin and a module's `conf`, after all that its `plain` Spark was asked."""
+    """Start a session with the plugin and a module's `conf`, after the module's
+    `plain` Spark has answered.
+    """
     assert plain
     with advised(jvm, journal, conf) as spark:
         yield spark

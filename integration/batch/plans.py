@@ -1,4 +1,4 @@
-"""What a query's final plan says of its shuffles, and sessions with and without the plugin."""
+"""Facts in a query's final plan about its shuffles, and sessions with and without the plugin."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from integration.streaming.waiting import eventually
 from spark_elastic.runtime.entries import StageEntry, read_journal
 
 PLAIN = {"spark.sql.autoBroadcastJoinThreshold": "-1"}
-# A busy machine may let an answer wait for longer than a user's default.
+# On a busy machine an answer may take longer than the default timeout.
 PATIENT = {"spark.elastic.python": sys.executable, "spark.elastic.batch.decisionTimeout": "20s"}
 
-# A plan keeps the number that it had, so who wants to know whether somebody answers needs another one.
+# A plan keeps its number of partitions, so each check whether the policy answers needs a new plan.
 _FRESH = count(100)
 
-# What the driver's log says where a rule of ours has failed.
+# Logged by the driver when one of our rules has failed.
 LEFT_ALONE = "a part of a plan is left unchanged"
 
 
 def rows(result: DataFrame) -> list[Any]:
-    """Return the rows in an order of their own."""
+    """Return the rows, sorted."""
     return sorted(result.collect(), key=repr)
 
 
@@ -41,7 +41,7 @@ def final_plan(result: DataFrame) -> str:
 
 
 def written(plan: str) -> list[int]:
-    """Return how many partitions each exchange by hash or by ranges has written."""
+    """Return the number of partitions that each exchange by hash or by ranges has written."""
     runs = [line for line in plan.splitlines() if "ReusedExchange" not in line]
     found = (re.search(r" Exchange (?:hash|range)partitioning\(.*, (\d+)\)", line) for line in runs)
     return [int(match[1]) for match in found if match]
@@ -49,7 +49,7 @@ def written(plan: str) -> list[int]:
 
 @contextmanager
 def advised(driver: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Give a session with the plugin, once questions about its stages are answered."""
+    """Start a session with the plugin, and wait until questions about its stages are answered."""
     settings = {**PLUGIN, **PLAIN, **PATIENT, "spark.elastic.journal.dir": str(journal), **conf}
     with driver.session(settings) as spark:
         eventually(lambda: asked(spark), "a batch stage is decided about")
@@ -57,13 +57,13 @@ def advised(driver: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[
 
 
 def asked(spark: SparkSession) -> bool:
-    """Run a small new query, and say whether somebody else than Spark has chosen its partitions."""
+    """Run a small new query, and return whether the policy has chosen its partitions."""
     small = spark.range(next(_FRESH)).groupBy((F.col("id") % 7).alias("k")).count()
     small.collect()
     return written(final_plan(small)) != [200]
 
 
 def decisions(journal: Path) -> list[StageEntry]:
-    """Return all decisions about stages that the journal in a folder has."""
+    """Return all decisions about stages in the journal in a folder."""
     files = sorted(journal.glob("*.jsonl*"))
     return [entry for file in files for _, entry in read_journal(file) if isinstance(entry, StageEntry)]

@@ -1,4 +1,4 @@
-"""Tables of TPC-H in which few orders have most of the lines."""
+"""Tables of TPC-H in which a few orders have most of the lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SEED = 1
 
 
 def skew(tables: Path, folder: Path, exponent: float) -> None:
-    """Write `tables` to `folder` anew; which order a line belongs to is drawn by Zipf's law, exponent > 1."""
+    """Rewrite `tables` into `folder`; the order of each line is drawn by Zipf's law, exponent > 1."""
     folder.mkdir()
     for table in tables.glob("*.parquet"):
         if table.stem != "lineitem":
             (folder / table.name).symlink_to(table.resolve())
     chance = np.random.default_rng(_SEED)
     orders = pq.read_table(tables / "orders.parquet", columns=["o_orderkey"])["o_orderkey"].to_numpy()
-    # The orders with many lines are not those that come first.
+    # The orders with many lines are not the first ones.
     keys = chance.permutation(orders)
     lines = pq.ParquetFile(tables / "lineitem.parquet")
     place = lines.schema_arrow.get_field_index(_KEY)

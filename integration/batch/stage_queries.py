@@ -1,4 +1,4 @@
-"""Queries of every shape, and how many partitions each of their shuffles is to write."""
+"""Queries of every shape, and the number of partitions that each of their shuffles should write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def join(spark: SparkSession) -> DataFrame:
 
 
 def join_of_totals(spark: SparkSession) -> DataFrame:
-    """Aggregate one side: its shuffle is that of the join as well."""
+    """Aggregate one side; its shuffle also serves the join."""
     return totals(spark).join(numbers(spark), "k")
 
 
@@ -65,7 +65,7 @@ def insert(spark: SparkSession) -> DataFrame:
 
 
 def overwritten(spark: SparkSession) -> DataFrame:
-    """Write anew the partitions that a query has rows of, and leave the others."""
+    """Overwrite the partitions that a query has rows of, and leave the others."""
     spark.sql("DROP TABLE IF EXISTS parts")
     numbers(spark).select("v", (F.col("k") % 5).alias("part")).write.partitionBy("part").saveAsTable("parts")
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
@@ -100,7 +100,7 @@ def bucketed(spark: SparkSession) -> DataFrame:
     return spark.table("buckets").join(numbers(spark).select(F.col("k").alias("j")), F.col("k") == F.col("j"))
 
 
-# A number that is decided here, not by Spark or the application: 4 for a small shuffle on two slots.
+# A number that the policy decides, not Spark or the application: 4 for a small shuffle on two slots.
 OURS = 0
 
 
@@ -108,15 +108,15 @@ WRITTEN: dict[Query, list[int]] = {
     totals: [OURS],
     join: [OURS, OURS],
     join_of_totals: [OURS, OURS],
-    # Spark knows that both sides have the keys of the aggregation in the same places, from 4.1 on.
+    # From 4.1 on, Spark knows that both sides have the aggregation's keys in the same places.
     union: [OURS, OURS] if SPARK_MINOR >= (4, 1) else [OURS, OURS, OURS],
     window: [OURS],
     lambda spark: numbers(spark).orderBy("v"): [OURS],
     lambda spark: totals(spark).orderBy("total"): [OURS, OURS],
     reuse: [OURS],
-    # The plan of the subquery shows its exchange before it ran as well.
+    # The plan of the subquery also shows its exchange as it was before it ran.
     subquery: [OURS, OURS],
-    # Nobody knows the size of a partitioned table without statistics.
+    # The size of a partitioned table without statistics is unknown.
     insert: [200],
     lambda spark: numbers(spark).repartition("k"): [OURS],
     lambda spark: numbers(spark).join(F.broadcast(totals(spark)), "k"): [OURS],
@@ -128,14 +128,14 @@ WRITTEN: dict[Query, list[int]] = {
     lambda spark: numbers(spark).repartition(7): [],
     lambda spark: numbers(spark).repartitionByRange("v"): [200],
     lambda spark: numbers(spark).repartitionByRange(7, "v"): [7],
-    # Spark keeps the partitions of what is cached, and the join takes its number over. The cached
-    # plan is shown twice, also as it was at first.
+    # Spark keeps the partitions of cached data, and the join adopts their number. The cached plan is shown
+    # twice, once in its first form.
     cached: [200, 200, 200],
     bucketed: [8],
-    # So is this one's.
+    # The plan of this one is shown twice as well.
     overwritten: [200],
     python_rows: [OURS],
     python_groups: [OURS],
-    # Both sides of a join of each with each keep Spark's number: its work is not that of its bytes.
+    # Both sides of a cross join keep Spark's number: its work does not depend on its bytes.
     cartesian: [200],
 }

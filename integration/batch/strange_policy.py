@@ -1,7 +1,8 @@
-"""The real policy, which answers questions about batch stages late, with nonsense, or notes how they come.
+"""The real policy, but it answers questions about batch stages late or with nonsense, or records them.
 
-Run by the plugin in place of ``python -m spark_elastic.runtime``. Its argument is how many seconds an answer
-takes, ``nonsense``, or a file that gets a line for each request: how many questions it has, and their kinds.
+The plugin runs it in place of ``python -m spark_elastic.runtime``. Its argument is the duration of an answer
+in seconds, ``nonsense``, or a file that gets a line for each request: the number of its questions, and their
+kinds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each setting of batch queries does to real queries what it says."""
+"""Tests that each setting of batch queries has its effect on real queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_elastic.runtime.entries import ActionsEntry, EventEntry, read_journal
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 BATCH = "spark.elastic.batch"
-# So that it takes a few tasks to read a few rows, and a file of some lines is worth to be split.
+# With these, reading a few rows takes a few tasks, and a file of some lines is worth splitting.
 SMALL = {
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "240k",
     "spark.sql.adaptive.coalescePartitions.minPartitionSize": "240k",
@@ -29,11 +29,11 @@ SMALL = {
 }
 ROWS, KEYS, FILES = 40_000, 40_000, 3
 BIG = 100_000
-"""Bytes that only the shuffle of all rows has."""
+"""More bytes than anything but the shuffle of all rows has."""
 
 
 def is_big(question: Any) -> bool:
-    """Say whether a question is about the files, or about the shuffle of their rows."""
+    """Return whether a question is about the files, or about the shuffle of their rows."""
     bytes_of = [exchange.bytes for exchange in getattr(question, "exchanges", ())]
     return getattr(question, "bytes", 0) > BIG or any(
         (size if isinstance(size, int) else sum(size)) > BIG for size in bytes_of
@@ -41,15 +41,16 @@ def is_big(question: Any) -> bool:
 
 
 def counted(spark: SparkSession, files: Path) -> tuple[DataFrame, DataFrame]:
-    """Return a query that shuffles what it reads from the files, and what it reads."""
+    """Return a query that shuffles the rows of the files, and a query that only reads them."""
     read = spark.read.schema("id LONG").csv(str(files))
-    # Much beside the files, so that it is read in some tasks, and written in fewer than Spark would.
+    # Shuffled rows are larger than the files: several tasks read them, from fewer partitions than Spark would
+    # write.
     noise = [F.max(F.xxhash64("id", F.lit(n))).alias(f"noise{n}") for n in range(4)]
     return read.groupBy((F.col("id") % KEYS).alias("k")).agg(*noise), read
 
 
 class Application:
-    """An application that has run a scan and a shuffle of what it has read."""
+    """An application that has run a scan, and a shuffle of the scanned rows."""
 
     def __init__(self, spark: SparkSession, files: Path, journal: Path) -> None:
         counts, read = counted(spark, files)
@@ -84,7 +85,7 @@ def base(journal: Path) -> dict[str, str]:
 
 @contextmanager
 def session(jvm: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Give a session of an application with such settings, once questions are answered."""
+    """Start a session of an application with these settings, and wait until questions are answered."""
     with jvm.session({**base(journal), **conf}) as spark:
 
         def is_asked() -> bool:
@@ -96,7 +97,7 @@ def session(jvm: Driver, journal: Path, conf: Mapping[str, str]) -> Iterator[Spa
 
 
 def application(jvm: Driver, journal: Path, files: Path, conf: Mapping[str, str]) -> Application:
-    """Return what has come of an application with such settings."""
+    """Return the results of an application with these settings."""
     with session(jvm, journal, conf) as spark:
         return Application(spark, files, journal)
 
@@ -104,7 +105,7 @@ def application(jvm: Driver, journal: Path, files: Path, conf: Mapping[str, str]
 @pytest.fixture(scope="module")
 def default(jvm: Driver, files: Path, tmp_path_factory: pytest.TempPathFactory) -> Application:
     found = application(jvm, tmp_path_factory.mktemp("journal"), files, {})
-    # So that no test below holds by chance.
+    # No test below may pass by chance.
     assert found.written == found.would_write not in (3, 7, 200)
     assert found.would_read > 3
     assert found.scanned == 2
@@ -177,7 +178,7 @@ def test_the_sources_alone_can_be_left_to_spark(
 
 
 def is_configured(journal: Path) -> bool:
-    """Say whether the driver has taken over what the settings say."""
+    """Return whether the driver has applied the settings."""
     entries = [entry for file in journal.glob("*.jsonl") for _, entry in read_journal(file)]
     told = {
         action.id

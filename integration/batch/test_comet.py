@@ -1,4 +1,4 @@
-"""Apache Comet, a native engine: it takes over the shuffles whose numbers the plugin has chosen.
+"""Tests of Apache Comet, a native engine, which takes over the shuffles that the plugin has sized.
 
 Comet is published for a few versions of Spark, and not for the default one: `make test-matrix` has them.
 """
@@ -22,7 +22,7 @@ from integration.streaming.waiting import eventually
 from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic_tools.maven import fetch
 
-# The newest one for each Spark.
+# The newest release for each Spark.
 COMETS = {"3.5_2.12": "0.12.0", "4.1_2.13": "1.2.0"}
 
 pytestmark = [
@@ -52,7 +52,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture(scope="module")
 def tables(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write what the queries read: Comet reads Parquet."""
+    """Write the tables of the queries as Parquet, which Comet reads."""
     folder = tmp_path_factory.mktemp("tables")
     with jvm.session({}) as spark:
         numbers = spark.range(0, ROWS, 1, 4)
@@ -63,7 +63,7 @@ def tables(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def queries(spark: SparkSession, tables: Path) -> Mapping[str, DataFrame]:
-    """Give an aggregation, a join below another one, and a global sort."""
+    """Return an aggregation, a join below another one, and a global sort."""
     numbers, names = (spark.read.parquet(str(tables / name)) for name in ("numbers", "names"))
     return {
         "aggregation": numbers.groupBy("key").agg(F.sum("id"), F.count("*")),
@@ -73,7 +73,7 @@ def queries(spark: SparkSession, tables: Path) -> Mapping[str, DataFrame]:
 
 
 def shuffled_by_comet(result: DataFrame) -> list[int]:
-    """Return how many partitions each exchange of Comet has written; every exchange is one."""
+    """Return the number of partitions that each exchange has written; all of them must be Comet's."""
     plan = final_plan(result)
     every = re.findall(r"(\w*)Exchange (?:hash|range)partitioning\(.*, (\d+)\)", plan)
     assert {name for name, _ in every} == {"Comet"}, plan
@@ -82,7 +82,7 @@ def shuffled_by_comet(result: DataFrame) -> list[int]:
 
 def is_advised(spark: SparkSession, tables: Path) -> bool:
     numbers = spark.read.parquet(str(tables / "numbers"))
-    # What a plan has had it keeps, be it Spark's own number: each look is at another one.
+    # A plan keeps its first number, even if it is Spark's own, so each check uses a new plan.
     result = numbers.where(F.col("id") > next(FRESH)).groupBy("key").count()
     result.collect()
     return shuffled_by_comet(result) != [200]
@@ -105,10 +105,10 @@ def test_its_shuffles_have_the_numbers_that_were_decided(
         found = queries(spark, tables)
         assert {name: rows(result) for name, result in found.items()} == expected
         numbers = {name: shuffled_by_comet(result) for name, result in found.items()}
-    # Nobody knows how many rows the join gives.
+    # The number of rows of the join is unknown.
     assert numbers == {"aggregation": [4], "join": [201, 4, 4], "sort": [4]}
     decided = [entry.answer for entry in decisions(tmp_path) if isinstance(entry.question, InitialCount)]
     assert {answer["partitions"] for answer in decided} == {4, 201}
-    # How its shuffles are read is not asked about.
+    # No question is asked about how its shuffles are read.
     assert not [entry for entry in decisions(tmp_path) if isinstance(entry.question, Ranges)]
     assert not [line for line in jvm.said()[said:] if LEFT_ALONE in line]

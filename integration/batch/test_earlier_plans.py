@@ -1,4 +1,6 @@
-"""What a plan has had before it meets other data, or before anybody could answer."""
+"""Tests of plans whose number was chosen earlier, when they meet other data or a policy that could not answer
+yet.
+"""
 
 from __future__ import annotations
 

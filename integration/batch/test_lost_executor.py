@@ -1,4 +1,4 @@
-"""An executor is lost between the map side and the reduce side of a stage that was decided about."""
+"""Tests of an executor that is lost between the map side and the reduce side of a decided stage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300
 CLUSTER = {
     "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "512m",
-    # What is lost is known to be lost at once.
+    # Lost blocks are reported at once.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",
 }
@@ -28,7 +28,7 @@ PAUSE_MS = 2_000
 
 
 def slowly(spark: SparkSession) -> list[Row]:
-    """Count by key; who reads the shuffle sleeps at each of the four keys."""
+    """Count by key; reading the shuffle sleeps at each of the four keys."""
     counts = spark.range(0, 8_000, 1, 2).groupBy((F.col("id") % 4).alias("k")).count()
     return counts.selectExpr(
         "k", "count AS n", f"reflect('java.lang.Thread', 'sleep', {PAUSE_MS} + k)"
@@ -48,7 +48,7 @@ def test_the_map_side_runs_again_and_the_answer_is_right(jvm: Driver, tmp_path: 
             return any(isinstance(entry.question, Ranges) for entry in decisions(journal)[before:])
 
         eventually(read, "what to read is decided")
-        # Both have a part of what the map side has written.
+        # Each executor has a part of the map output.
         victim, _ = executors_below(jvm.pid).values()
         victim.kill()
         query.join(200)

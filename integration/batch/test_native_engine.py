@@ -1,7 +1,7 @@
-"""What native engines (Comet, RAPIDS, Gluten) look for in a plan is where they look for it.
+"""Tests that native engines (Comet, RAPIDS, Gluten) find in a plan what they look for, in its usual place.
 
-Rules of our own stand in for one: they match as theirs do. None of them is published for this Spark;
-`test_comet.py` has Comet itself on others.
+A stand-in has rules that match as theirs do. None of them is published for this Spark; `test_comet.py` runs
+Comet itself on other versions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(3
 
 @pytest.fixture
 def jvm(tmp_path: Path) -> Iterator[Driver]:
-    """Give a JVM with the stand-in on its class path."""
+    """Start a JVM with the stand-in on its class path."""
     compile_java(Path(__file__).parent / "NativeEngine.java", tmp_path / "classes")
     with driver(tmp_path / "driver", [tmp_path / "classes"]) as started:
         yield started

@@ -1,4 +1,6 @@
-"""One plan has one partitioning in an application: what can tell it repeats itself, as in plain Spark."""
+"""Tests that one plan has one partitioning in an application, so that rows drawn by partition repeat as in
+plain Spark.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 USERS = 40_000
 QUICKLY = {"spark.elastic.batch.decisionTimeout": "300ms"}
-"""A wait that a test can afford; an answer that is late on a busy machine is one more case of the same."""
+"""A timeout that a test can afford; an answer that is late on a busy machine is another case of the same."""
 
 Halves = Callable[[DataFrame], list[DataFrame]]
 
@@ -52,7 +54,7 @@ def elastic(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 def with_tasks_of(size: str, elastic: SparkSession) -> SparkSession:
-    """Give another session, whose user wants tasks of so many bytes."""
+    """Return another session, whose user wants tasks of this size."""
     session = elastic.newSession()
     session.conf.set("spark.sql.adaptive.advisoryPartitionSizeInBytes", size)
     session.conf.set("spark.sql.adaptive.coalescePartitions.minPartitionSize", size)
@@ -61,7 +63,7 @@ def with_tasks_of(size: str, elastic: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def source(elastic: SparkSession, tmp_path: Path) -> str:
-    """Give files that no plan has read before, and so a plan that has never run."""
+    """Write files that no plan has read before, so that their plan has never run."""
     folder = str(tmp_path / "users")
     elastic.range(0, USERS, 1, 4).select(F.col("id").alias("user")).write.parquet(folder)
     return folder
@@ -73,7 +75,7 @@ def users(spark: SparkSession, folder: str) -> DataFrame:
 
 @contextmanager
 def suspended(jvm: Driver) -> Iterator[None]:
-    """Stop the policy process for as long as the block runs."""
+    """Suspend the policy process during the block."""
     (policy,) = policies_of(jvm.pid)
     policy.suspend()
     try:
@@ -83,7 +85,7 @@ def suspended(jvm: Driver) -> Iterator[None]:
 
 
 def shared(halves: list[set[int]]) -> tuple[int, int]:
-    """Return how many users are in both halves, and how many in none."""
+    """Return the number of users in both halves, and the number in none."""
     first, second = halves
     return len(first & second), USERS - len(first | second)
 
@@ -98,7 +100,7 @@ def test_halves_that_are_drawn_by_partition_are_halves(
 ) -> None:
     parts = halves(users(elastic, source))
     assert shared([collected(part) for part in parts]) == (0, 0)
-    # Once more, of a plan that is made anew.
+    # Again, from a newly made plan.
     again = halves(users(elastic, source))
     assert [collected(part) for part in again] == [collected(part) for part in parts]
 
@@ -114,7 +116,7 @@ def test_so_they_are_where_an_answer_is_late(
             with suspended(jvm):
                 found.append(collected(part))
         else:
-            # After a wait in vain nobody asks for a second.
+            # After a timeout the driver stops asking until the policy answers again.
             eventually(lambda: asked(elastic), "the policy answers")
             found.append(collected(part))
     assert shared(found) == (0, 0)
@@ -128,7 +130,7 @@ def test_an_rdd_of_a_plan_has_the_same_partitions_each_time(elastic: SparkSessio
 def test_sides_of_a_join_that_end_one_after_the_other_count_as_if_they_ended_together(
     elastic: SparkSession, source: str
 ) -> None:
-    # So that what was written is worth fewer partitions than what the files may have.
+    # The written rows deserve fewer partitions than the files' size suggests.
     session = with_tasks_of("10k", elastic)
 
     def joined() -> DataFrame:
@@ -139,7 +141,7 @@ def test_sides_of_a_join_that_end_one_after_the_other_count_as_if_they_ended_tog
 
     run, as_an_rdd = joined(), joined()
     assert len(rows(run)) == 30
-    # An RDD is planned outside of an execution: each exchange is asked about whenever it is planned anew.
+    # An RDD is planned outside of an execution, so every planning asks about each exchange.
     as_an_rdd.rdd.count()
     assert written(final_plan(run)) == written(final_plan(as_an_rdd))
 
@@ -163,7 +165,7 @@ def test_what_can_be_any_number_of_rows_has_as_many_partitions_as_in_plain_spark
     session = elastic.newSession()
     if chosen is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(chosen))
-    # What other plans of these rows have written would be known.
+    # The sizes written by other plans of the same rows would already be known.
     few = session.range(0, 300 if chosen is None else 301, 1, 2).select(
         "id", F.explode(F.sequence(F.lit(1), F.lit(100))).alias("j")
     )
@@ -176,7 +178,7 @@ def test_what_can_be_any_number_of_rows_has_as_many_partitions_as_in_plain_spark
 
 @pytest.fixture
 def texts(elastic: SparkSession, tmp_path: Path) -> str:
-    """Give 10 MiB in files: a long text in each row, beside many numbers that take next to nothing."""
+    """Write 10 MiB of files: a long text in each row, next to many tiny numbers."""
     folder = str(tmp_path / "texts")
     drawn = F.concat(*(F.sha2((F.col("id") * 20 + n).cast("string"), 256) for n in range(20)))
     numbers = [F.lit(0).cast("long").alias(f"n{n}") for n in range(20)]
@@ -202,7 +204,7 @@ def test_long_texts_that_a_join_repeats_have_as_many_partitions_as_in_plain_spar
     texts_by_key = (
         few.select((F.hash("text") % 50).alias("key"), "text").groupBy("key").agg(F.max("text").alias("text"))
     )
-    # What the same plan has written in another test would be known.
+    # The size that the same plan has written in another test would already be known.
     drawn = F.xxhash64("id", F.lit(hint)).alias("id")
     facts = session.range(0, 20_000, 1, 2).select((F.col("id") % 50).alias("key"), drawn)
     result = facts.join(texts_by_key.hint(hint), "key", "left").groupBy("id", "text").count()

@@ -1,4 +1,6 @@
-"""A scan of files has the rows that plain Spark has, in its order, whatever is listed and however often."""
+"""Tests that a scan of files has plain Spark's rows in plain Spark's order, whatever files are listed, and
+repeated.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,13 @@ SLOTS = 8
 CLUSTER = {"spark.master": f"local[{SLOTS}]", "spark.sql.shuffle.partitions": "2"}
 OPENING = "spark.sql.files.openCostInBytes"
 OPENINGS = ("1000", "4m")
-"""So cheap that a few rows are worth to be split, and as Spark has it."""
+"""So cheap that a few rows are worth splitting, and Spark's default."""
 
 FORMATS = ("text", "csv", "json", "parquet", "orc", "gz", "whole", "binary")
 
 
 def read(spark: SparkSession, form: str, *paths: str) -> DataFrame:
-    """Read files in one of the formats, with what tells where each row is from."""
+    """Read files in one of the formats, with columns that show the origin of each row."""
     reader = spark.read
     if form in {"csv", "json"}:
         reader = reader.schema("id LONG, s STRING")
@@ -43,7 +45,7 @@ def read(spark: SparkSession, form: str, *paths: str) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, jvm: Driver) -> Path:
-    """Give a folder per format, with files of different sizes; the same seed makes the same ones."""
+    """Write a folder per format, with files of different sizes; the same seed writes the same files."""
     folder = tmp_path_factory.mktemp("files")
     chance = random.Random(7)
     with jvm.session({}) as spark:
@@ -70,7 +72,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, jvm: Driver) -> Path:
 
 
 def one_of(files: Path, form: str) -> str:
-    """Return the file of a format that is worth to be split."""
+    """Return the file of a format that is worth splitting."""
     return str(max((files / form).iterdir(), key=lambda file: file.stat().st_size))
 
 
@@ -98,9 +100,9 @@ LISTINGS = (once, twice, folder_twice, folder_and_file, pattern_and_file)
 
 
 def shared_location(spark: SparkSession, files: Path) -> DataFrame:
-    """Return a table of which two partitions are the same folder."""
+    """Return a table with two partitions in the same folder."""
     spark.sql("DROP TABLE IF EXISTS shared")
-    # With a folder of its own, so that to drop it removes no files.
+    # The table has a folder of its own, so that dropping it removes no files.
     table = "CREATE TABLE shared (id LONG, s STRING, p INT) USING csv PARTITIONED BY (p)"
     spark.sql(f"{table} LOCATION '{files / 'table'}'")
     for value in (1, 2):
@@ -129,7 +131,7 @@ def small(spark: SparkSession, files: Path) -> DataFrame:
 
 
 def corrupt(spark: SparkSession, files: Path) -> DataFrame:
-    """Read three files, of which the second is spoilt at its beginning."""
+    """Read three files; the second one is corrupt at its start."""
     folder = files / "corrupt"
     if not folder.exists():
         folder.mkdir()
@@ -155,7 +157,7 @@ Found = tuple[list[Any], int]
 
 
 def found_by(spark: SparkSession, files: Path, opening: str) -> dict[str, Found]:
-    """Return the rows of each query, in their order, and in how many tasks they are read."""
+    """Return the rows of each query in their order, and the number of tasks that read them."""
     session = spark.newSession()
     session.conf.set(OPENING, opening)
     found = {}
@@ -166,7 +168,7 @@ def found_by(spark: SparkSession, files: Path, opening: str) -> dict[str, Found]
 
 
 def vanished(spark: SparkSession, files: Path, **options: bool) -> Any:
-    """Return what comes of it where one of the files that are listed is gone when they are read."""
+    """Return the result when one of the listed files is gone by the time it is read."""
     folder = files / "vanishing"
     shutil.copytree(files / "csv", folder)
     result = spark.read.options(**options).schema("id LONG, s STRING").csv(str(folder))
@@ -174,7 +176,7 @@ def vanished(spark: SparkSession, files: Path, **options: bool) -> Any:
     try:
         return result.collect()
     except Py4JJavaError as error:
-        # Which task says so first is chance.
+        # Which task reports it first is random.
         return str(error.java_exception.getClass().getName()), "does not exist" in str(error)
     finally:
         shutil.rmtree(folder)

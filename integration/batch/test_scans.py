@@ -1,4 +1,4 @@
-"""Scans of files are shared out as the policy decides, and read the same rows."""
+"""Tests that scans of files are split as the policy decides, and read the same rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from spark_elastic.runtime.replay import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-# So that a few rows are files worth to be split.
+# With this, files of a few rows are worth splitting.
 SMALL = {"spark.sql.files.openCostInBytes": "1000"}
 LINES, FOLDERS = 40_000, 8
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory, jvm: Driver) -> Path:
-    """Give folders with the same numbers in several formats."""
+    """Write folders with the same numbers in several formats."""
     folder = tmp_path_factory.mktemp("files")
     with jvm.session({}) as spark:
         numbers = spark.range(0, LINES, 1, 1).select("id", (F.col("id") % FOLDERS).alias("part"))
@@ -114,14 +114,14 @@ BY_USER = (
 
 
 def set_by_user(spark: SparkSession, files: Path, key: str, value: str) -> int:
-    """Return in how many tasks files are read where the application says something about it."""
+    """Return the number of tasks that read files where the application has a setting for it."""
     session = spark.newSession()
     session.conf.set(key, value)
     return int(three(session, files).rdd.getNumPartitions())
 
 
 def looked_for_files(jvm: Driver, spark: SparkSession, files: Path) -> tuple[int, int]:
-    """Return how often the files of one scan are selected, and shared out by Spark, while it is read."""
+    """Return how often the files of one scan are selected, and split by Spark, while it is read."""
     since = len(jvm.said())
     assert folders(spark, files).count() == LINES * 5 / FOLDERS
     said = "\n".join(jvm.said()[since:])
@@ -130,7 +130,7 @@ def looked_for_files(jvm: Driver, spark: SparkSession, files: Path) -> tuple[int
 
 @pytest.fixture(scope="module")
 def plain(jvm: Driver, files: Path) -> dict[Any, Any]:
-    """Give what plain Spark reads and in how many tasks, by query, and the tasks by setting."""
+    """Return the rows that plain Spark reads and its number of tasks, by query, and the tasks by setting."""
     with jvm.session({**PLAIN, **SMALL}) as spark:
         answers: dict[Any, Any] = {}
         for query in QUERIES:
@@ -153,7 +153,7 @@ def scans(journal: Path) -> list[StageEntry]:
 
 
 def lengths(result: DataFrame) -> list[int]:
-    """Return how many rows each task reads."""
+    """Return the number of rows that each task reads."""
     counted = result.rdd.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
     return [int(number) for number in counted]
 

@@ -1,4 +1,4 @@
-"""Without a usable answer Spark's own rules decide, and no query waits for long."""
+"""Tests that without a usable answer Spark's own rules decide, and that no query waits for long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_ag
     held = tmp_path / "held"
     with advised(jvm, tmp_path / "journal", {"spark.elastic.python": held_by(held)}) as spark:
         (running,) = policies_of(jvm.pid)
-        held.touch()  # The one that is started in its place does not begin before this is gone.
+        held.touch()  # The replacement does not start before this file is gone.
         running.kill()
         running.wait()
         result = counts(spark)
@@ -49,7 +49,7 @@ def test_a_killed_policy_leaves_the_numbers_to_spark_and_the_next_one_decides_ag
 def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path) -> None:
     notes, many = tmp_path / "notes", 12
     policy = program(tmp_path / "policy", [sys.executable, str(STRANGE), str(notes)])
-    # With it the shuffles below a union have to keep the same partitions, and are one group.
+    # Otherwise the shuffles below a union must keep the same partitions, and form one group.
     apart = {"spark.sql.unionOutputPartitioning": "false"}
     conf = {**PLUGIN, **PLAIN, **PATIENT, **apart, "spark.elastic.python": policy}
     with jvm.session(conf) as spark:
@@ -59,7 +59,7 @@ def test_a_plan_asks_once_about_all_of_its_shuffles(jvm: Driver, tmp_path: Path)
         before = len(notes.read_text().splitlines())
         assert len(rows(result)) == sum(range(2, 2 + many))
         lines = [line.split() for line in notes.read_text().splitlines()[before:]]
-        # Those by which the policy becomes warm are about all kinds.
+        # The questions that warm the policy up are about all kinds.
         asked_about = [words for words in lines if len(words) == 2]
     for kind in ("InitialCount", "Ranges"):
         assert [int(count) for count, of in asked_about if of == kind] == [many]

@@ -1,4 +1,4 @@
-"""Stages get the partitions that the policy decides, whatever the query is, and answers stay the same."""
+"""Tests that stages get the partitions that the policy decides, whatever the query, with the same answers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def jvm(jvm: Driver) -> Iterator[Driver]:
     with pytest.MonkeyPatch.context() as patch:
-        # Its workers for Python functions need what is installed beside the tests.
+        # Spark's Python workers need the packages of the tests.
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         yield jvm
 
 
 @pytest.fixture(scope="module")
 def plain(jvm: Driver) -> dict[Query, tuple[list[object], str]]:
-    """Give what plain Spark answers, and with which plans."""
+    """Return plain Spark's answers, and its plans."""
     answers = {}
     with jvm.session(PLAIN) as spark:
         for query in WRITTEN:
@@ -63,7 +63,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def elastic(
     jvm: Driver, plain: dict[Query, tuple[list[object], str]], journal: Path
 ) -> Iterator[SparkSession]:
-    """Give a session with the plugin, after all that plain Spark was asked."""
+    """Start a session with the plugin, after plain Spark has answered."""
     assert plain
     with advised(jvm, journal, {}) as spark:
         yield spark
@@ -79,7 +79,7 @@ def test_the_decided_numbers_are_written_and_the_answer_is_the_same(
     plan = final_plan(result)
     elastic.catalog.clearCache()
     assert [OURS if number == 4 else number for number in written(plan)] == WRITTEN[query], plan
-    # Nothing is shuffled that was not before, and what ran once runs once.
+    # No shuffle is added, and shared stages still run once.
     assert plan.count("Exchange") == before.count("Exchange")
     assert plan.count("ReusedExchange") == before.count("ReusedExchange")
 
@@ -97,9 +97,9 @@ def test_a_join_is_not_expected_to_give_more_than_it_reads(elastic: SparkSession
             e.bytes for question in asked if isinstance(question, InitialCount) for e in question.exchanges
         ]
 
-    # Four to join, and the output of the joins.
+    # Four shuffles to join, and the output of the joins.
     eventually(lambda: len(expected()) >= 5, "all shuffles are in the journal")
-    # Spark's statistics multiply the sides: that would be exabytes.
+    # Spark's statistics multiply the sides, which would give exabytes.
     assert 0 < min(expected()) <= max(expected()) < 1 << 20
 
 
@@ -124,7 +124,7 @@ def test_what_spark_has_done_with_a_join_is_left_to_it_and_told(
     session = elastic.newSession()
     for key, value in conf.items():
         session.conf.set(key, value)
-    # What is the same over and over would be compressed to nothing.
+    # Repeated values would be compressed to almost nothing.
     ids = session.range(0, 100_000, 1, 4).withColumn("noise", F.xxhash64("id"))
     many = ids.withColumn("k", F.when(F.col("id") < 90_000, 7).otherwise(F.col("id")))
     few = session.range(0, 500, 1, 2).select(F.col("id").alias("k"), (F.col("id") * 2).alias("w"))
@@ -156,7 +156,7 @@ def test_the_size_that_the_application_tells_spark_is_what_a_task_reads(
     (read,) = asked(Ranges)
     for entry in (*asked(InitialCount), read):
         assert entry.answer["record"]["numbers"]["volume"] == 30 << 10
-    # By our own volume two tasks would do.
+    # By our own default volume two tasks would be enough.
     written_bytes = read.answer["record"]["numbers"]["bytes"]
     assert len(read.answer["specs"]) >= written_bytes / (30 << 10) > 4
 
@@ -183,7 +183,7 @@ def test_the_number_that_the_application_tells_spark_is_the_most(
     before = len(decisions(journal))
     session = elastic.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "3")
-    # Nobody knows its size yet, so it would get four.
+    # Its size is unknown yet, so it would get four.
     result = numbers(session, 1_777).groupBy("k").agg(F.max("v"))
     assert len(rows(result)) == 50
     assert written(final_plan(result)) == [3]
@@ -217,7 +217,7 @@ def test_what_a_stateless_micro_batch_runs_is_read_as_decided(
         query.stop()
     rows_read, plan = counted[-1]
     assert rows_read == 700
-    # As many as the query was given: one for each slot.
+    # The number that the query was given: one for each slot.
     assert written(plan) == [2]
     assert "AQEShuffleRead" in plan
 

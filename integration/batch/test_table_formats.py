@@ -1,4 +1,6 @@
-"""Tables of Delta Lake: an application that has its own rules, catalog and sources beside the plugin."""
+"""Tests of tables of Delta Lake: an application with rules, a catalog and sources in
+addition to the plugin's.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ def test_the_files_of_a_table_are_shared_out_and_a_merge_is_as_in_plain_spark(
     assert {row["count"] for row in counts} == {ROWS // KEYS}
 
     def splits() -> list[str]:
-        """Return why the files of the table are split as they are."""
+        """Return the reason for how the files of the table are split."""
         entries = [entry for entry in decisions(journal)[before:] if isinstance(entry.question, SplitSize)]
         return [e.answer["record"]["reason"] for e in entries if ":numbers" in str(e.question)]
 
@@ -95,7 +97,7 @@ def test_totals_are_merged_batch_by_batch_into_a_table(
         inbox.put(rows=30)
         query.processAllAvailable()
     query.stop()
-    # So it is a checkpoint whose state can be moved, and Spark has found each of its partitions committed.
+    # The state of this checkpoint could be moved, and each of its partitions was committed.
     assert "RocksDB" in (tmp_path / "checkpoint" / "offsets" / "0").read_text()
     found = spark.read.format("delta").load(table).collect()
     assert {row["key"]: (row["n"], row["total"]) for row in found} == inbox.totals()

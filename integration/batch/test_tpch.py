@@ -1,4 +1,4 @@
-"""All queries of TPC-H have the same answers with the plugin and without it."""
+"""Tests that all queries of TPC-H have the same answers with and without the plugin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Compare two values; sums of floating point numbers depend on their order."""
+    """Compare two values; sums of floating point numbers depend on the order of the rows."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9)
     return bool(one == other)

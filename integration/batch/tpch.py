@@ -1,4 +1,4 @@
-"""TPC-H for batch tests and the bench: tables made by tpchgen-cli, queries as Spark's own tests run them."""
+"""TPC-H for batch tests and the bench: tables made by tpchgen-cli, and the queries of Spark's own tests."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def generate(folder: Path, scale: float) -> None:
 
 
 def register(spark: SparkSession, folder: Path) -> None:
-    """Give the tables of `folder` their names in a session."""
+    """Register the tables in `folder` under their names in a session."""
     for table in TABLES:
         spark.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)

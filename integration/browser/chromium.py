@@ -1,4 +1,4 @@
-"""A real browser: the Chromium of this machine, and a page of it that notes what a page must not do."""
+"""A real browser: the Chromium of this machine, and a page that records what a page must not do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE_MS = 90_000
 _ARGUMENTS = (
-    # Chromium refuses to run as root with it.
+    # Chromium refuses to run as root with its sandbox.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -24,7 +24,7 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-# Chromium says this of every answer of 400 and above: those a test asks for.
+# Chromium logs this for every answer of 400 and above, which tests cause on purpose.
 _REFUSED = "Failed to load resource: the server responded with a status of"
 
 expect.set_options(timeout=PATIENCE_MS)
@@ -37,7 +37,7 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def chromium(executable: str) -> Iterator[Browser]:
-    """Give a browser without a window and with a fresh profile."""
+    """Start a browser without a window and with a fresh profile."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
         try:
@@ -47,13 +47,13 @@ def chromium(executable: str) -> Iterator[Browser]:
 
 
 def queries(page: Page) -> Locator:
-    """Return the list of queries. Decisions have links to them as well."""
+    """Return the list of queries; decisions also have links to queries."""
     return page.get_by_role("table", name="Streaming queries")
 
 
 @define
 class Watched:
-    """A page, and what it has done that it must not do."""
+    """A page, and its violations."""
 
     page: Page
     origin: str
@@ -78,16 +78,16 @@ class Watched:
         dialog.dismiss()
 
     def nodes(self) -> int:
-        """Count the elements of the page."""
+        """Return the number of elements of the page."""
         return int(self.page.evaluate("document.querySelectorAll('*').length"))
 
     def picture(self, file: Path) -> None:
-        """Take a picture of what is in the window."""
+        """Take a picture of the visible part of the page."""
         file.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=file)
 
     def fits(self) -> bool:
-        """Whether the page is as wide as the window, so that nobody has to scroll sideways."""
+        """Return whether the page is no wider than the window, so that it does not scroll sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
@@ -99,7 +99,7 @@ def watched(
     height: int = 900,
     scheme: Literal["light", "dark"] = "light",
 ) -> Iterator[Watched]:
-    """Give a page in a window of its own; at its end it must have done nothing that it must not do."""
+    """Open a page in a window of its own; at the end it must have no violations."""
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     context.set_default_timeout(PATIENCE_MS)
     try:

@@ -1,4 +1,4 @@
-"""One browser for all tests here; without one they are skipped, and say what to install."""
+"""One browser for all tests here; without one they are skipped with advice on what to install."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The page without Spark: the policy of the unit tests, its real API over HTTP, an empty page for scripts.
 
-What is tried with it is how much the page can take. A Spark with hundreds of running queries, each of which
-has been rescaled a thousand times, would need hours for what the policy alone is brought to in a minute.
+It tests how much the page can show. A Spark with hundreds of running queries, each rescaled a thousand times,
+would need hours for what the policy alone reaches in a minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAGE = """<!DOCTYPE html><html><head><title>x</title><link rel="icon" href="dat
 
 
 class Site:
-    """Where it is, and how often something was asked of its API."""
+    """The address, and the number of requests to its API."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -58,7 +58,7 @@ def serve(world: World) -> Iterator[Site]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: pytest's output is for tests."""
+            """Log nothing: pytest's output is for tests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     site = Site(f"http://127.0.0.1:{server.server_address[1]}/elastic/")

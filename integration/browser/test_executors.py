@@ -1,4 +1,4 @@
-"""What the tab shows of executors that get no tasks, in a real browser."""
+"""Tests, in a real browser, of how the tab shows executors that get no tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After the application has ended, a History Server shows the page out of the event log."""
+"""Tests that a History Server shows the page from the event log after the application has ended."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ CONF = {
 
 @contextmanager
 def history_server(folder: Path, logs: Path) -> Iterator[str]:
-    """Run a History Server that has our jar, and give its address."""
+    """Run a History Server with our jar, and return its address."""
     options = {
         "spark.history.fs.logDirectory": logs.as_uri(),
         "spark.history.ui.port": "0",
-        # As where it has many applications to remember: what we keep goes through its store on disk.
+        # Our data goes through the History Server's store on disk, which it uses for many applications.
         "spark.history.store.path": str(folder / "store"),
     }
     env = {
@@ -53,7 +53,7 @@ def history_server(folder: Path, logs: Path) -> Iterator[str]:
 
 
 def run_application(jvm: Driver, logs: Path) -> tuple[str, str]:
-    """Run a query and a batch job until both are known of; returns the ids of application and query."""
+    """Run a query and a batch job until both are shown; return the ids of application and query."""
     with jvm.session({**CONF, "spark.eventLog.dir": logs.as_uri(), "spark.ui.enabled": "true"}) as spark:
         rows = spark.readStream.format("rate").load().selectExpr("value % 7 AS key").repartition("key")
         stream = (

@@ -1,4 +1,4 @@
-"""A page that has much to show stays small: 500 queries, and one of them with 1,000 rescales."""
+"""Tests that a page with much to show stays small: 500 queries, and one of them with 1,000 rescales."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 QUERIES = 500
 RESCALES = 1_000
-# A page of 50 queries, 10 stages, 10 decisions; or of 25 rescales, 25 decisions and 100 marks.
+# Enough for a page of 50 queries, 10 stages, 10 decisions; or of 25 rescales, 25 decisions and 100 marks.
 MOST_NODES = 2_500
 CONF = {**ADAPTIVE, "spark.elastic.history.size": str(RESCALES)}
 
@@ -48,7 +48,7 @@ def page(site: Site, browser: Browser) -> Iterator[Watched]:
 
 
 def after_updates(page: Watched, site: Site, policy: World) -> int:
-    """Return how many elements the page has after some rounds in which something has changed."""
+    """Return the number of elements on the page after some rounds with changes."""
     for batch in range(3):
         policy.send(
             ev.QueryProgress, query=ID, run="r1", batch=batch, started=NOW + batch, duration_ms=40,
@@ -72,7 +72,7 @@ def test_queries_come_a_page_at_a_time(page: Watched, site: Site, policy: World)
 def test_queries_are_found_by_name(page: Watched, site: Site) -> None:
     names = page.page.get_by_role("table", name="Streaming queries").get_by_role("link")
     page.page.get_by_label("Search queries").fill("QUERY 49")
-    # 49, and 490 to 499.
+    # Query 49, and queries 490 to 499.
     expect(names).to_have_count(11)
 
 

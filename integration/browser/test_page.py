@@ -1,4 +1,4 @@
-"""The page in Spark's UI, in a real browser, of an application that runs on a real cluster."""
+"""Tests of the page in Spark's UI, in a real browser, for an application on a real cluster."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from spark_elastic_lab.demo.data import Tables
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
 QUERIES = ("enrichment", "totals")
-# The one whose parallelism is changed: one with state, where that can be moved.
+# The query whose parallelism is changed: a stateful one, where state can be moved.
 QUERY = "totals" if MOVES_STATE else "enrichment"
 NARROW = 400
 LATELY_MS = 10_000
-# README is read over slow lines, too.
+# README's pictures must also load over slow connections.
 MOST_PICTURE = 150_000
 PICTURES = os.environ.get("SPARK_ELASTIC_PICTURES")
-"""Folder for the pictures of the page; make pictures names that of README's."""
+"""Folder for the pictures of the page; `make pictures` sets it to README's folder."""
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def app(
         "spark.executor.cores": "1",
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-        # Only who presses a button changes anything.
+        # Only buttons change the bounds.
         "spark.elastic.query.enrichment.upperBound": "1",
         "spark.elastic.query.totals.upperBound": "1",
-        # Either may have all slots: what is shown here is the page.
+        # Each query may use all slots, since these tests are about the page.
         "spark.elastic.query.enrichment.slotSharingGroup": "page",
         "spark.elastic.query.totals.slotSharingGroup": "page",
         "spark.elastic.slotIdleTimeout": "1h",
@@ -75,7 +75,7 @@ def overview(app: Application, browser: Browser) -> Iterator[Watched]:
 
 @pytest.fixture
 def query(overview: Watched) -> Watched:
-    """Give the page at the query whose parallelism is changed."""
+    """Open the page at the query whose parallelism is changed."""
     queries(overview.page).get_by_role("link", name=QUERY).click()
     expect(overview.page.get_by_role("heading", name=QUERY)).to_be_visible()
     return overview
@@ -152,7 +152,7 @@ def test_presses_in_a_row_all_count(app: Application, overview: Watched) -> None
     page = overview.page
     queries(page).get_by_role("link", name="enrichment").click()
     for name, sentence in {"more": "2 to 2", "fewer": "1 to 1"}.items():
-        # Whoever presses is told when the next press counts.
+        # The page shows when the next press takes effect.
         page.get_by_role("button", name=f"One partition {name} for shuffle").click()
         said = page.get_by_role("status").filter(has_text=f"New bounds of Shuffle: {sentence}.")
         expect(said).to_be_attached()
@@ -181,7 +181,7 @@ def test_a_refused_bound_has_its_reason_beside_it(app: Application, query: Watch
     row = page.get_by_role("table", name="Bounds").get_by_role("row").filter(has=most)
     expect(row.get_by_role("alert")).to_contain_text("upperBound is 'many', allowed is a whole number")
     expect(most).to_have_attribute("aria-invalid", "true")
-    # What was typed outlives updates, until it is given up.
+    # Typed text survives updates until it is discarded.
     with page.expect_response("**/timeline*"):
         pass
     expect(most).to_have_value("many")
@@ -228,7 +228,7 @@ def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, 
     # On a busy machine an answer may come too late for a stage.
     eventually(run, "ranges are shown", every_s=1.0)
     opener = decided.first.get_by_role("button")
-    # The row that is opened moves down when a later one comes.
+    # The opened row moves down when a later one arrives.
     number = str(opener.get_attribute("aria-label"))
     button = overview.page.get_by_role("button", name=number, exact=True)
     read = rows_of_table.filter(has=button)
@@ -263,7 +263,7 @@ def test_it_is_dark_where_sparks_ui_is(app: Application, browser: Browser) -> No
 
     light, dark = "rgb(255, 255, 255)", "rgb(33, 37, 41)"
     assert ground("light") == light
-    # Spark's own pages are light before 4.2, whatever the browser asks for.
+    # Before 4.2, Spark's own pages are light, whatever the browser asks for.
     assert ground("dark") == (dark if SPARK_MINOR >= (4, 2) else light)
 
 
@@ -290,10 +290,10 @@ def test_while_the_policy_is_away_the_page_says_so_and_goes_on(
     expect(queries(page).get_by_role("link", name="totals")).to_be_visible()
     trouble = page.get_by_role("status").filter(has_text="The policy does not answer")
     (policy,) = policies_of(jvm.pid)
-    # After 10 s another process takes its place.
+    # After 10 s another process replaces it.
     policy.suspend()
     expect(trouble).to_be_visible()
-    # What was known stays.
+    # What was shown stays.
     expect(queries(page).get_by_role("link", name="totals")).to_be_visible()
     expect(trouble).to_be_hidden()
     expect(page.locator(".elastic-tiles")).to_contain_text("policy process replaced: 1")

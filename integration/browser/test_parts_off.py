@@ -1,4 +1,4 @@
-"""What this Spark lacks stands on the tab with its reason, in a real browser."""
+"""Tests, in a real browser, that the tab names what this Spark lacks, with the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = {"savepoints": "", "rescales of state": MOVES, "the warm-up of executors
 
 
 def style_of_spark() -> str:
-    """Return Spark's own style sheet, which the page that stands in has not; tables scroll by it."""
+    """Return Spark's own style sheet, which the stand-in lacks and which makes tables scroll."""
     (jar,) = spark_home().glob("jars/spark-core_*.jar")
     with zipfile.ZipFile(jar) as archive:
         return archive.read("org/apache/spark/ui/static/bootstrap.min.css").decode()

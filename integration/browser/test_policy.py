@@ -1,4 +1,4 @@
-"""What the tab shows of what a policy makes of a query, in a real browser."""
+"""Tests, in a real browser, of how the tab shows a policy's plan for a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page behind the proxy of a Standalone master: its links hold there, and so do its buttons."""
+"""Tests of the page behind the proxy of a Standalone master: its links and its buttons work there."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CONF = {
 
 @pytest.fixture
 def jvm(tmp_path: Path) -> Iterator[Driver]:
-    """Give a JVM for one application: Spark keeps the path of the proxy in a system property."""
+    """Start a JVM for one application only, as Spark keeps the path of the proxy in a system property."""
     with driver(tmp_path / "driver") as started:
         yield started
 
 
 def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: Path) -> None:
-    # Without a worker: a query that waits for one has bounds all the same.
+    # No worker is needed: a waiting query has bounds as well.
     with (
         Proxying(tmp_path / "cluster") as cluster,
         jvm.session({**CONF, "spark.master": cluster.master_url}) as spark,
@@ -47,7 +47,7 @@ def test_bounds_are_changed_through_it(browser: Browser, jvm: Driver, tmp_path: 
             page.keyboard.press("Enter")
             said = page.get_by_role("status").filter(has_text="New bounds of Shuffle: 1 to 5.")
             expect(said).to_be_attached()
-            # The way back is a link of Spark's header, and not of the page.
+            # The way back is a link in Spark's header, not on the page.
             page.get_by_role("link", name="Elastic").click()
             expect(queries(page).get_by_role("row").filter(has_text="spread")).to_contain_text("1 – 5")
     assert cluster.left_over() == []

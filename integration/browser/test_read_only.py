@@ -1,4 +1,4 @@
-"""Who may not change anything sees no buttons; and names of the application stay names."""
+"""Tests that users without rights see no buttons, and that names from the application stay text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONF = {
 
 
 def query(jvm: Driver, browser: Browser, folder: Path, **conf: str) -> Iterator[Watched]:
-    """Give the page of a query that is running."""
+    """Open the page of a running query."""
     settings = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
     with jvm.session({**CONF, **settings}) as spark:
         rows = spark.readStream.format("rate").load()
@@ -59,7 +59,7 @@ def test_who_may_not_write_sees_bounds_but_no_buttons(who: str, request: pytest.
         expect(bounds.locator("tbody").filter(has_text=vertex)).to_contain_text("no bound")
     expect(bounds.get_by_role("button")).to_have_count(0)
     expect(bounds.get_by_role("textbox")).to_have_count(0)
-    # A name that looks like markup is shown as it is, and nothing of it is carried out.
+    # A name that looks like markup is shown literally, and nothing in it is executed.
     expect(page.get_by_role("heading", name=NAME)).to_be_visible()
     page.get_by_role("link", name="All queries").click()
     expect(queries(page).get_by_role("link", name=NAME)).to_be_visible()

@@ -1,4 +1,4 @@
-"""What + and − ask for is what the command line asks for: the same golden file, in a real browser."""
+"""Tests, in a real browser, that + and − request the same as the command line, by the same golden file."""
 
 from __future__ import annotations
 

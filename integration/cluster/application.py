@@ -1,4 +1,4 @@
-"""An application on the cluster: its session, its queries, its input, and the journal that tells of it."""
+"""An application on the cluster: its session, its queries, its input, and its journal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_elastic_lab.demo.source import Delivery, Feed
 from spark_elastic_tools.tail import JournalTail
 
 PART_INTERVAL_S = 1.0
-# A count is in force once several restarts are over, one after the other on a machine with few cores.
+# A count is in force after several restarts, one after the other on a machine with few cores.
 IN_FORCE_S = 180.0
 END_S = 120.0
 
@@ -37,12 +37,12 @@ DECLARED_AT_ONCE = {
     "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
 }
-"""Settings with which declared bounds count at once, and no executor is given back during a test."""
+"""Settings with which declared bounds apply at once, and no executor is given back during a test."""
 
 
 @frozen
 class Source:
-    """Where the input arrives, as the demonstration's application calls it, and who brings it."""
+    """The folder of the input, by the name in the demonstration's application, and the feed that fills it."""
 
     incoming: str
     feed: Delivery
@@ -50,7 +50,7 @@ class Source:
 
 @define
 class Application:
-    """One application while it runs. It leaves no worker to the next one."""
+    """One running application, which leaves no worker to the next one."""
 
     cluster: Cluster
     spark: SparkSession
@@ -66,19 +66,19 @@ class Application:
 
     @property
     def story(self) -> Story:
-        """Return all that the journal tells by now."""
+        """Return everything in the journal so far."""
         self._tail.pump(self._story)
         assert self._tail.error is None, self._tail.error
         return self._story
 
     def start(self, name: str, start: Start, spark: SparkSession | None = None) -> StreamingQuery:
-        """Start a query, in another session than the first if one is given."""
+        """Start a query, in the first session unless another one is given."""
         self.queries[name] = start(spark or self.spark, self.places, name)
         self._started[name] = start
         return self.queries[name]
 
     def have_workers(self, count: int, cores: int = 1) -> None:
-        """Start or remove workers until there are so many, whose slots the policy knows."""
+        """Start or remove workers until there are this many, and the policy knows their slots."""
         while len(self.workers) > count:
             self.cluster.remove_worker(self.workers.pop())
         while len(self.workers) < count:
@@ -89,7 +89,9 @@ class Application:
         eventually(lambda: self.story.slots.total == count, f"{count} slots")
 
     def wait_in_force(self, partitions: int, names: Sequence[str], since: int) -> None:
-        """Wait until each query has run a batch with so many partitions that began at `since` or later."""
+        """Wait until each query has run a micro-batch with this many partitions that
+        began at `since` or later.
+        """
 
         def look() -> bool:
             self.check_alive()
@@ -101,18 +103,18 @@ class Application:
         eventually(look, f"{partitions} partitions in force for {', '.join(names)}", timeout_s=IN_FORCE_S)
 
     def running_tasks(self, executor: str) -> int:
-        """Count the tasks that an executor runs at this moment."""
+        """Return the number of tasks that an executor is running."""
         running = self.spark.sparkContext._jsc.sc().taskScheduler().runningTasksByExecutors()
         return int(running.apply(executor)) if running.contains(executor) else 0
 
     def check_alive(self) -> None:
-        """No query may have failed or ended."""
+        """Check that no query has failed or ended."""
         for name, query in self.queries.items():
             assert query.exception() is None, f"{name}: {query.exception()}"
             assert query.isActive, f"{name} has ended"
 
     def check_output(self) -> None:
-        """End the input, wait until all is processed: each query must have the rows of a batch query."""
+        """End the input and wait until it is processed; each query must have the rows of a batch query."""
         self.feed.finish()
         for query in self.queries.values():
             query.processAllAvailable()
@@ -124,31 +126,31 @@ class Application:
             assert rows["missing"] == rows["surplus"] == 0, f"{name}: {rows}"
 
     def check_journal(self) -> None:
-        """End the application: `spark-elastic replay` must come to the same decisions."""
+        """End the application and check that `spark-elastic replay` comes to the same decisions."""
         self.close()
         command = [sys.executable, "-m", "spark_elastic_tools.cli", "replay", str(self.journal)]
         result = subprocess.run(command, capture_output=True, text=True, timeout=END_S, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
 
     def close(self) -> None:
-        """End the application; a second time does nothing."""
+        """End the application; calling it again does nothing."""
         self._closing.close()
 
 
 def now() -> int:
-    """Return the time in epoch ms, as the journal has it."""
+    """Return the time in epoch ms, as in the journal."""
     return time.time_ns() // 1_000_000
 
 
 def executors(worker: Worker) -> dict[str, psutil.Process]:
-    """Return the executors that a worker has started and that have not ended, by their id."""
+    """Return the running executors that a worker has started, by id."""
     return executors_below(worker.process.pid)
 
 
 def executors_below(pid: int) -> dict[str, psutil.Process]:
-    """Return the executors that a process has started, by itself or by another, and that have not ended."""
+    """Return the running executors among a process's descendants, by id."""
     found: dict[str, psutil.Process] = {}
-    # A process that an executor starts has its command line for a moment: the oldest is the executor.
+    # A child of an executor briefly has the executor's command line, so the oldest process counts.
     started = psutil.Process(pid).children(recursive=True)
     for child in sorted(started, key=psutil.Process.create_time):
         try:
@@ -169,9 +171,9 @@ def application(
     conf: Mapping[str, str],
     source: Source | None = None,
 ) -> Iterator[Application]:
-    """Run an application with the plugin; `conf` overrules what it is given otherwise.
+    """Run an application with the plugin; `conf` overrides its other settings.
 
-    Its input arrives as files if there is no other `source`.
+    Its input arrives as files unless another `source` is given.
     """
     settings = {
         "spark.master": cluster.master_url,

@@ -14,14 +14,14 @@ from spark_elastic_lab.demo.cluster import Worker
 from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 
 PERIOD_S = 2.0
-"""How often it looks; Kubernetes does every 15 s."""
+"""The interval between two looks; Kubernetes looks every 15 s."""
 
 _LEAVING_S = 60.0
 _METRIC = "desired_slots"
 
 
 def _read(url: str) -> float | None:
-    """Read the metric, None also where nobody answers."""
+    """Read the metric, None if there is no answer."""
     try:
         return metric(url, _METRIC)
     except (OSError, HTTPException):
@@ -30,7 +30,7 @@ def _read(url: str) -> float | None:
 
 @frozen
 class Look:
-    """What it saw and did: the metric, the workers before, and after."""
+    """One look: the metric, the workers before, and the workers after."""
 
     at: float
     value: float | None
@@ -40,7 +40,7 @@ class Look:
 
 @define
 class Autoscaler:
-    """Keeps `app.workers` at what `rule` says, in a thread of its own, while the block lasts."""
+    """Keeps `app.workers` at the number given by `rule`, in a thread of its own, during the block."""
 
     app: Application
     rule: Hpa
@@ -63,7 +63,8 @@ class Autoscaler:
         try:
             while not self._ending.wait(PERIOD_S):
                 self._look(url)
-        except BaseException as error:  # shown by the test: a thread's own end shows nothing
+        # reported by the test: an exception that ends a thread is not seen otherwise
+        except BaseException as error:
             self.errors.append(error)
 
     def _look(self, url: str) -> None:
@@ -77,7 +78,7 @@ class Autoscaler:
         self.looks.append(Look(now, value, before, wanted))
 
     def _remove(self, worker: Worker) -> None:
-        """Do what the hook of conf/kubernetes/workers.yaml does, and then Kubernetes."""
+        """Do what the hook of conf/kubernetes/workers.yaml and then Kubernetes do."""
         self.app.cluster.decommission_worker(worker)
         deadline = time.monotonic() + _LEAVING_S
         while executors(worker) and time.monotonic() < deadline:

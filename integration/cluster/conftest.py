@@ -1,4 +1,4 @@
-"""One master and one driver's JVM for all tests here; each module brings its own application and workers."""
+"""One master and one driver's JVM for all tests here; each module has its own application and workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_elastic_lab.demo.cluster import Cluster
 
 @pytest.fixture(scope="package")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Give a cluster without workers."""
+    """Start a cluster without workers."""
     with Cluster(tmp_path_factory.mktemp("standalone") / "cluster") as running:
         yield running
     assert running.left_over() == []
@@ -22,6 +22,6 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Give the JVM of the applications."""
+    """Start the JVM of the applications."""
     with driver(tmp_path_factory.mktemp("applications") / "driver") as started:
         yield started

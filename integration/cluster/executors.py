@@ -15,7 +15,7 @@ from spark_elastic_lab.demo.cluster import Cluster, Worker
 
 @define
 class Executors:
-    """What the application knows of its executors."""
+    """The executors that the application knows."""
 
     spark: SparkSession
     cluster: Cluster
@@ -30,13 +30,13 @@ class Executors:
         eventually(lambda: number in self.tasks(), f"executor {number}")
 
     def kill(self) -> None:
-        """Kill the last worker, and wait until its executor is known to be gone."""
+        """Kill the last worker, and wait until the loss of its executor is known."""
         left = len(self.tasks()) - 1
         self.cluster.kill_worker(self.workers.pop())
         eventually(lambda: len(self.tasks()) == left, f"{left} executors")
 
     def tasks(self) -> dict[str, int]:
-        """Return how many tasks each executor has ended."""
+        """Return the number of tasks that each executor has ended."""
         found = self.spark.sparkContext._jsc.sc().statusStore().executorList(True)
         known = [found.apply(i) for i in range(found.size())]
         return {e.id(): e.completedTasks() for e in known if e.totalCores() > 0}
@@ -44,7 +44,7 @@ class Executors:
 
 @contextmanager
 def with_executors(master: Cluster, jvm: Driver, count: int, conf: Mapping[str, str]) -> Iterator[Executors]:
-    """Give an application with so many of them; its workers end with the block."""
+    """Start an application with this many executors; its workers end with the block."""
     settings = {
         "spark.master": master.master_url,
         "spark.executor.cores": "1",

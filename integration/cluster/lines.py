@@ -1,4 +1,6 @@
-"""A load that may change, and a query whose batches take as long as their rows say, on any machine."""
+"""A load that may change, and a query whose micro-batches take equally long on any
+machine for the same rows.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,24 @@ from spark_elastic_lab.simulator.load import Load
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Long against what a micro-batch takes without any rows, on few cores.
+# Long compared with an empty micro-batch on few cores.
 TRIGGER_S = 4.0
 ROW_MS = 5
-# 4 s of work in a micro-batch, as long as its interval: whatever room is left above, that takes two slots.
+# 4 s of work in a micro-batch, as long as its interval: with any headroom, that takes two slots.
 ROWS_PER_S = 200
-# Micro-batches that tell the rate, the window, the idle timeout, and executors that start on few cores.
+# The time for measuring the rate, the window, the idle timeout, and executors that start on few cores.
 SETTLED_S = 240.0
 
 ONE_SLOT_EACH = {
     "spark.executor.cores": "1",
-    # By their bytes all rows of a micro-batch would be one task.
+    # By their bytes, all rows of a micro-batch would be one task.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
 }
-"""Settings with which each executor is one slot more for the query."""
+"""Settings with which each executor is one more slot for the query."""
 
 
 def autoscaled(most: int, window_s: int) -> dict[str, str]:
-    """Return settings that let executors follow the load, up to so many, down after a window."""
+    """Return settings that let executors follow the load, up to this many, and down after a window."""
     return {
         **ONE_SLOT_EACH,
         "spark.elastic.schedulerMode": "adaptive",
@@ -53,7 +55,7 @@ def autoscaled(most: int, window_s: int) -> dict[str, str]:
 
 @define
 class Lines:
-    """Writes files of rows into a folder, at a rate that may change; each row is another number."""
+    """Writes files of rows into a folder, at a rate that may change; each row is a different number."""
 
     folder: Path
     rows_per_s: int = ROWS_PER_S
@@ -85,21 +87,23 @@ class Lines:
         self.written = numbers.stop
 
 
-# From the begin of a second to when its rows are written: in the mean they come as late as one by one.
+# Rows are written in the middle of their second, so that their mean delay is that of single rows.
 _IN_A_SECOND = 0.5
 
 
 def written_by(second: float, load: Load) -> int:
-    """Return how many rows of a load `LinesOfLoad` has written so many seconds after its begin."""
+    """Return the number of rows of a load that `LinesOfLoad` has written this many
+    seconds after its start.
+    """
     return int(load.arrived(math.floor(second + 1 - _IN_A_SECOND)))
 
 
 @define(kw_only=True)
 class LinesOfLoad(Lines):
-    """Writes what comes in under a load from a moment on (epoch s), until the load is over.
+    """Writes the rows of a load from a moment on (epoch s), until the load ends.
 
-    The rows of each second are written in its middle, none before they are due; a late file changes nothing
-    about those after it.
+    The rows of each second are written in its middle, never early; a late file changes nothing about the
+    later ones.
     """
 
     load: Load
@@ -107,7 +111,7 @@ class LinesOfLoad(Lines):
 
     @property
     def over(self) -> bool:
-        """Whether all has been written, and the last second has passed."""
+        """Return whether all rows are written and the last second has passed."""
         return time.time() >= self.begin + len(self.load.rates)
 
     def _run(self) -> None:
@@ -121,7 +125,7 @@ class LinesOfLoad(Lines):
 
 @pytest.fixture(scope="module")
 def lines(app: Application) -> Iterator[Lines]:
-    """Give a load for the application of a module."""
+    """Start a load for the application of a module."""
     with Lines(app.places.output.with_name("lines")) as writing:
         yield writing
 
@@ -129,7 +133,9 @@ def lines(app: Application) -> Iterator[Lines]:
 def wait_for_executors(
     app: Application, least: int, most: int, keeps_up: Callable[[], bool] = lambda: True
 ) -> int:
-    """Wait until there are so many, of one slot each, and they suffice; return how many those are."""
+    """Wait until there are this many executors, of one slot each, and they are
+    enough; return their number.
+    """
 
     def look() -> int:
         app.check_alive()
@@ -142,9 +148,9 @@ def wait_for_executors(
 def start_slow(
     lines: Lines, *, stateful: bool = False, by: str = "value", trigger_s: float = TRIGGER_S
 ) -> Start:
-    """Return what starts a query that waits for each row, after a shuffle `by` an expression.
+    """Return a function that starts a query which waits for each row, after a shuffle `by` an expression.
 
-    One with state knows each row.
+    A stateful one keeps each row.
     """
 
     def start(spark: SparkSession, places: Places, name: str) -> StreamingQuery:

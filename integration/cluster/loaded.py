@@ -1,4 +1,4 @@
-"""A run under a load on the cluster, and what its journal tells of it from the load's first second on."""
+"""A run under a load on the cluster, and the content of its journal from the load's first second on."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LATE_S = 120.0
 
 
 def run_load(app: Application, name: str, load: Load, workers: int) -> int:
-    """Let a query follow a load that begins when so many executors are there; return when it did (epoch ms).
+    """Let a query follow a load that begins once there are this many executors; return its start (epoch ms).
 
-    It begins at a trigger, as in a simulation, so that micro-batches read whole seconds there and here.
+    It begins at a trigger, as in a simulation, so that micro-batches read whole seconds in both.
     """
     app.have_workers(workers)
     begin = (time.time() // TRIGGER_S + 1) * TRIGGER_S
@@ -43,22 +43,22 @@ def run_load(app: Application, name: str, load: Load, workers: int) -> int:
 
 
 def heard_of(journal: Path, load: Load, begin: int) -> Heard:
-    """Read the journal of a run under a load that began then (epoch ms)."""
+    """Read the journal of a run under a load that began at this time (epoch ms)."""
     return as_written(heard_since([entry for _, entry in read_journal(journal)], begin), load)
 
 
 def just_met(told: Heard) -> Scenario:
-    """Return the scenario of a run, with an objective that it has just met, however busy the machine was."""
+    """Return the scenario of a run, with an objective that it just met, however busy the machine was."""
     scenario = scenario_of(told)
     largest = recorded_run(told, scenario).metrics.largest_lag_s
     return evolve(scenario, max_lag_s=largest + TRIGGER_S)
 
 
 def as_written(found: Heard, load: Load) -> Heard:
-    """Return what was heard of a run under a load, with the rows that each micro-batch found to read.
+    """Return the facts of a run under a load, with the rows that each micro-batch found to read.
 
-    Spark counts those of tasks that it runs again a second time, as where the shuffle files of an executor
-    are gone with it.
+    Spark counts the rows of repeated tasks twice, such as those that follow the loss of an executor's shuffle
+    files.
     """
     return evolve(
         found,
@@ -79,7 +79,7 @@ def _as_written(samples: Iterable[Sample], begin: int, load: Load) -> list[Sampl
 
 
 def heard_since(entries: Sequence[Entry], begin: int) -> Heard:
-    """Return what is heard of entries from a moment on (epoch ms); what was before is where it begins from.
+    """Return the facts from a moment on (epoch ms); earlier entries give the starting point.
 
     Raises NothingRecordedError where `heard` does.
     """
@@ -96,7 +96,7 @@ def heard_since(entries: Sequence[Entry], begin: int) -> Heard:
         initial=there.at(0),
         there=there,
         scaled=found.scaled - passed,
-        # Before anything is asked for, the cluster gives what it has.
+        # Before the first request, the cluster provides its initial executors.
         wanted=_since(found.wanted, passed, there.at(0)),
         startups_ms=found.startups_ms[len(before.startups_ms) :],
         said=[(max(0, at - passed), event) for at, event in found.said],
@@ -119,7 +119,7 @@ def _notes_since(notes: QueryNotes, begin: int) -> QueryNotes:
 
 
 def _since(steps: Steps, begin: int, first: int = 0) -> Steps:
-    """Return the numbers from a moment on, `first` at that moment if none was noted by then."""
+    """Return the numbers from a moment on, with `first` at that moment if none was recorded by then."""
     later = Steps([0], [steps.at(begin) if steps.times and steps.times[0] <= begin else first])
     for at, value in zip(steps.times, steps.values, strict=True):
         if at > begin:

@@ -1,4 +1,6 @@
-"""Streaming queries as an application would write them, and what a batch query over the same input says."""
+"""Streaming queries as an application would write them, and the answers of batch
+queries over the same input.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,15 @@ from spark_elastic_lab.demo.apps.lineitem_stream import arrived, enrich, totals
 from spark_elastic_lab.demo.compare import closed, difference
 
 TRIGGER = "500 milliseconds"
-# A topic is read in pieces after a stall, so that a query is behind for a while.
+# After a stall, a topic is read in pieces, so that a query is behind for a while.
 OFFSETS_PER_TRIGGER = 4000
-# Without a schema, reading is a job that finds it out, which waits where there are no executors.
+# Without a schema, reading starts a job to infer it, which waits where there are no executors.
 ORDERS = "o_orderkey bigint, o_custkey bigint, o_orderdate date, o_orderpriority string"
 
 
 @frozen(kw_only=True)
 class Places:
-    """Where the queries read and write; `incoming` is what the demonstration's application calls so."""
+    """The folders that the queries read and write; `incoming` is the demonstration's name for its input."""
 
     incoming: str
     orders: Path
@@ -58,7 +60,7 @@ def start_totals(spark: SparkSession, places: Places, name: str) -> StreamingQue
 
 
 def start_suppliers(spark: SparkSession, places: Places, name: str) -> StreamingQuery:
-    """Start a stateful query that hands what each batch has changed to a function."""
+    """Start a stateful query that passes the changes of each micro-batch to a function."""
 
     def write(changed: DataFrame, batch: int) -> None:
         changed.write.mode("overwrite").parquet(str(places.output / name / f"batch={batch}"))
@@ -74,7 +76,7 @@ def start_suppliers(spark: SparkSession, places: Places, name: str) -> Streaming
 
 
 def compare(spark: SparkSession, places: Places, wanted: Mapping[str, Start]) -> dict[str, dict[str, int]]:
-    """Compare what each query has written with a batch query; `wanted` says how each was started."""
+    """Compare the output of each query with a batch query; `wanted` gives the start function of each."""
     batch = spark.newSession()
     batch.conf.set("spark.sql.shuffle.partitions", "2")
     rows = arrived(batch.read, places.incoming).cache()
@@ -95,7 +97,7 @@ def compare(spark: SparkSession, places: Places, wanted: Mapping[str, Start]) ->
 
 def _last_of_each_supplier(changes: DataFrame) -> DataFrame:
     newest = Window.partitionBy("l_suppkey").orderBy(F.desc("batch"))
-    # By rank, so that a row written twice in one batch is seen twice.
+    # By rank, so that a row written twice in one micro-batch is counted twice.
     ranked = changes.withColumn("rank", F.rank().over(newest))
     return ranked.where("rank = 1").drop("rank", "batch")
 

@@ -1,4 +1,4 @@
-"""What the journal of one application tells: events with the slots after them, orders, decisions."""
+"""The content of one application's journal: events with the slots after them, orders, decisions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_elastic_lab.demo.chronicle import Batch, Chronicle, QueryChronicle
 
 @frozen
 class Seen:
-    """An event, and the slots that were there once it had been followed."""
+    """An event, and the slots after it."""
 
     event: Event
     slots: int
@@ -19,7 +19,7 @@ class Seen:
 
 @define
 class Story(Chronicle):
-    """A chronicle that forgets nothing."""
+    """A chronicle that keeps everything."""
 
     seen: list[Seen] = field(factory=list)
     orders: list[Action] = field(factory=list)
@@ -40,17 +40,19 @@ class Story(Chronicle):
         return next(query for query in self.queries.values() if query.name == name)
 
     def reasons(self, name: str, since: int = 0) -> list[str]:
-        """Return the reasons of decisions on a query from `since` (epoch ms) on; unknown ones have none."""
+        """Return the reasons of decisions on a query from `since` (epoch ms) on;
+        none for an unknown query.
+        """
         known = {query.query for query in self.queries.values() if query.name == name}
         return [decision.reason for decision in self.said if decision.query in known and decision.at >= since]
 
     def orders_about(self, name: str, kind: type[Action]) -> list[Action]:
-        """Return the orders of a kind that were given about a query; unknown ones have none."""
+        """Return the orders of a kind about a query; none for an unknown query."""
         known = {query.query for query in self.queries.values() if query.name == name}
         return [order for order in self.orders if isinstance(order, kind) and _query(order) in known]
 
     def rescaled_to(self, name: str) -> list[int]:
-        """Return the counts that rescales of a query were ordered to."""
+        """Return the counts to which rescales of a query were ordered."""
         return [order.partitions for order in self.orders_about(name, Rescale) if isinstance(order, Rescale)]
 
     def starts(self, name: str) -> list[StartQuery]:
@@ -58,7 +60,7 @@ class Story(Chronicle):
         return [order for order in self.orders_about(name, StartQuery) if isinstance(order, StartQuery)]
 
     def batches_over_a_loss(self, since: int) -> list[tuple[str, Batch]]:
-        """Return the batches during which an executor was lost, from `since` (epoch ms) on."""
+        """Return the micro-batches during which an executor was lost, from `since` (epoch ms) on."""
         losses = [seen.event.at for seen in self.seen if isinstance(seen.event, ExecutorRemoved)]
         return [
             (query.name, batch)

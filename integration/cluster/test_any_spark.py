@@ -1,4 +1,4 @@
-"""What holds on every supported Spark: queries use the workers that there are and survive losing them.
+"""Tests that on every supported Spark queries use the workers that there are and survive losing them.
 
 On a Spark that cannot move state, a stateful query keeps its first count, which leaves room for more slots.
 """
@@ -18,7 +18,7 @@ from spark_elastic.core.rescale.situation import GROWTH
 from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.data import Tables
 
-# On the default Spark there are tests of each of these things.
+# The default Spark has separate tests for each of these.
 pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(240)]
 
 

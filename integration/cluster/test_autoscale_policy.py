@@ -1,6 +1,6 @@
-"""The policy `autoscale` on a cluster: executors come and go with the load, by themselves.
+"""Tests of the policy `autoscale` on a cluster: executors follow the load automatically.
 
-Each row keeps its task waiting for a while and needs no processor: so more slots are faster on any machine.
+Each row makes its task wait for a while and needs no processor, so more slots are faster on any machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def app(
 
 
 def wait_until_it_keeps_up(app: Application, least: int, most: int) -> int:
-    """Wait until there are so many, and the query keeps up with them; return how many those are."""
+    """Wait until there are this many executors, and the query keeps up with them; return their number."""
 
     def keeps_up() -> bool:
         progress = app.queries["slow"].lastProgress

@@ -1,7 +1,7 @@
-"""Settings of the policy `autoscale`, one query for each, over the same input: each wants as much as it says.
+"""Tests of the settings of the policy `autoscale`, one query for each, over the same input.
 
-Each row keeps its task waiting for a while and needs no processor: 110 rows/s take 5.5 s of a slot in each
-interval of 10 s, and partitions, planning and commit some more, up to 3 s on a busy machine.
+Each row makes its task wait for a while and needs no processor: 110 rows/s take 5.5 s of slot time in each
+interval of 10 s; partitions, planning and commit take up to 3 s more on a busy machine.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600
 TRIGGER_S = 10.0
 ROWS_PER_S = 110
 SETTINGS = {
-    # In 9 s of each interval one slot is enough.
+    # This allows 9 s of each interval, for which one slot is enough.
     "loose": {"load": "0.9"},
-    # In 4 s it is not.
+    # This allows 4 s, for which it is not.
     "tight": {"load": "0.4"},
-    # In 5.5 s it is not once anything else takes time, in 10 s it is.
+    # The first allows 5.5 s, which the additional time exceeds, the second 10 s.
     "narrow": {"load": "0.5", "loadBand": "0.05"},
     "wide": {"load": "0.5", "loadBand": "0.5"},
     # A row may wait for a whole interval, so this leaves 4 s.
@@ -48,10 +48,10 @@ def app(
 ) -> Iterator[Application]:
     conf = {
         **autoscaled(most=5, window_s=20),
-        # A slot for each query: tasks that wait need no processor of their own.
+        # One slot per query: waiting tasks need no processor of their own.
         "spark.executor.cores": str(len(SETTINGS)),
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-        # One executor, and a rest that makes no second one.
+        # One executor, and too little left for a second one.
         "spark.elastic.quota.cores": str(2 * len(SETTINGS) - 1),
         **{
             f"spark.elastic.query.{name}.autoscale.{key}": value
@@ -70,7 +70,7 @@ def lines(app: Application) -> Iterator[Lines]:
 
 
 def raised(app: Application, name: str, since: int) -> Decision | None:
-    """Return the first decision from `since` (epoch ms) on that a query is to have more slots."""
+    """Return the first decision from `since` (epoch ms) on that gives a query more slots."""
     app.check_alive()
     query = app.story.named(name).query
     found = (one for one in app.story.said if one.query == query and one.at >= since and one.reason in UP)
@@ -84,7 +84,7 @@ def wait_raised(app: Application, name: str, since: int) -> Decision:
 
 
 def run(app: Application, name: str, count: int) -> None:
-    """Wait until a query has run so many micro-batches more."""
+    """Wait until a query has run this many more micro-batches."""
     before = len(app.story.named(name).batches)
     eventually(lambda: len(app.story.named(name).batches) >= before + count, f"batches of {name}", SETTLED_S)
 
@@ -108,7 +108,7 @@ def test_each_query_wants_what_its_own_settings_say(app: Application, lines: Lin
 
 
 def test_no_more_executors_are_requested_than_the_quota_of_cores_allows(app: Application) -> None:
-    """Three queries want a second slot or more, and one executor has one for each."""
+    """Three queries want a second slot or more, and one executor has one slot for each query."""
     limited = eventually(
         lambda: [one for one in app.story.said if one.reason == "executors_limited"], "it is said", SETTLED_S
     )[0]

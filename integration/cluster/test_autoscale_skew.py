@@ -1,4 +1,4 @@
-"""A query one key of which has most of the rows: executors that would not help are not asked for."""
+"""Tests of a query in which one key has most of the rows: useless executors are not requested."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def app(
 
 
 def keeps_up(app: Application) -> bool:
-    """Tell whether the last micro-batch took less than its interval."""
+    """Return whether the last micro-batch took less than its interval."""
     progress = app.queries["slow"].lastProgress
     return progress is not None and progress["batchDuration"] < TRIGGER_S * 1_000
 
@@ -54,12 +54,12 @@ def requests(app: Application) -> list[int]:
 
 
 def test_one_key_with_most_of_the_rows_is_named_and_gets_no_executors(app: Application, lines: Lines) -> None:
-    # In most of each micro-batch there is one task, though all is done in time.
+    # Most of each micro-batch is one task, but all is done in time.
     lines.rows_per_s = 60
     app.have_workers(WORKERS)
     app.start("slow", start_slow(lines, by=HOT_KEY))
     wait_for_executors(app, 1, FEW, lambda: keeps_up(app))
-    # Now its task takes as long as the interval; what is left is done beside it by one other slot.
+    # Now that task takes as long as the interval; one other slot does the rest meanwhile.
     before = len(requests(app))
     lines.rows_per_s = 240
     api = Client(str(app.spark.sparkContext.uiWebUrl), "/elastic/api/v1")
@@ -68,7 +68,7 @@ def test_one_key_with_most_of_the_rows_is_named_and_gets_no_executors(app: Appli
         app.check_alive()
         (query,) = api.get("/queries").json["queries"]
         policy = query["policy"]
-        # Of the rate of before it is no news that fewer executors do.
+        # An answer at the earlier rate does not count: fewer executors were enough for it.
         is_news = policy and policy["reason"] == "autoscale_skew" and (policy["rowsPerSecond"] or 0) > 200
         return policy if is_news else None
 

@@ -1,4 +1,4 @@
-"""A stateful query under `autoscale`: executors come and go with its load, and its state stays."""
+"""Tests of a stateful query under `autoscale`: executors follow its load, and its state stays."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 WORKERS = 6
 WINDOW_S = 20
-# On few cores the partitions of its state take seconds of each micro-batch, however few rows there are: so
-# long that what the rows take is the most of it.
+# On few cores the partitions of its state take seconds of each micro-batch, even with few rows. The interval
+# is so long that the rows take most of it.
 TRIGGER_S = 10.0
 
 
@@ -32,7 +32,7 @@ def app(
         **autoscaled(WORKERS, WINDOW_S),
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
         "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-        # With `always`, which other tests here have, the state follows every slot.
+        # With `always`, which other tests here use, the state follows every slot.
         "spark.elastic.adaptiveScheduler.rescalePolicy": "gain",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("state"), conf) as running:

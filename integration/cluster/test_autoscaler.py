@@ -1,6 +1,6 @@
-"""Workers follow the load from outside, by the rule of Kubernetes' autoscaler on our metrics.
+"""Tests of workers that follow the load from outside, by the rule of Kubernetes' autoscaler on our metrics.
 
-Each row keeps its task waiting for a while and needs no processor: so more slots are faster on any machine.
+Each row makes its task wait for a while and needs no processor, so more slots are faster on any machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_elastic_lab.simulator.rivals.kubernetes import Hpa
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 MOST = 6
-# Stabilization, the start of a worker on few cores, and the micro-batches of which the metric is the median.
+# Stabilization, the start of a worker on few cores, and the micro-batches in the metric's median.
 SETTLED_S = 240.0
 
 
@@ -53,7 +53,7 @@ def shown(app: Application, name: str) -> float | None:
 
 
 def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, most: int) -> int:
-    """Wait until the query keeps up on a number of workers within a range; return how many those are."""
+    """Wait until the query keeps up with a number of workers within a range; return that number."""
 
     def look() -> int:
         app.check_alive()
@@ -72,7 +72,7 @@ def wait_until_settled(app: Application, autoscaler: Autoscaler, least: int, mos
 
 
 def steps(autoscaler: Autoscaler) -> list[tuple[float | None, int, int]]:
-    """Return what the autoscaler has read, and how many workers there were before and after that."""
+    """Return the autoscaler's readings, each with the number of workers before and after."""
     return [(look.value, look.before, look.after) for look in autoscaler.looks]
 
 

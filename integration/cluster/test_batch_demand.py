@@ -1,4 +1,4 @@
-"""The policy `autoscale` on a cluster with batch jobs: alone, then beside a query.
+"""Tests of the policy `autoscale` on a cluster with batch jobs: alone, then next to a query.
 
 The tasks sleep, so they need no processor: more executors are faster on any machine.
 """
@@ -33,7 +33,7 @@ def app(
     conf = {
         **autoscaled(WORKERS, 20),
         "spark.elastic.slotIdleTimeout": f"{IDLE_S}s",
-        # Executors start slowly on few cores, and jobs of minutes would be needed to pay for that.
+        # Executors start slowly on few cores, and jobs of several minutes would be needed to pay for them.
         "spark.elastic.autoscale.batchGain": "0.2",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("batch"), conf) as running:
@@ -62,7 +62,7 @@ def test_long_tasks_bring_executors_and_their_end_gives_them_back(app: Applicati
     since = now()
     run_sleepers(app.spark, 60, 3.0)
     took_s = (now() - since) / 1_000
-    assert took_s < 60 * 3.0  # what it takes on one executor
+    assert took_s < 60 * 3.0  # its duration on one executor
     assert "executors_for_batch" in reasons(app, since)
     (up, *_) = [one for one in app.story.said if one.reason in UP and one.at >= since]
     assert 0 < float(up.numbers["left"]) <= 60

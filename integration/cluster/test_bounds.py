@@ -1,4 +1,6 @@
-"""Adaptive mode on a cluster: bounds change while queries run, executors are given back and requested."""
+"""Tests of adaptive mode on a cluster: bounds change while queries run, executors
+are given back and requested.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def allow(policy: Path, upper: int, lower: int = 1) -> None:
-    """Write bounds for both queries; whoever reads meanwhile sees the old file or the new one."""
+    """Write bounds for both queries; a concurrent reader sees either the old file or the new one."""
     bounds = f"{{lowerBound: {lower}, upperBound: {upper}}}"
     new = policy.with_suffix(".new")
     new.write_text("version: 1\nqueries:\n" + "".join(f"  {name}: {bounds}\n" for name in QUERIES))
@@ -44,7 +46,7 @@ def app(
         "spark.elastic.policyFile": str(policy),
         "spark.elastic.slotIdleTimeout": "2s",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
-        # The gain model must not stand in the way of bounds.
+        # The gain model must not block bounds.
         "spark.elastic.adaptiveScheduler.rescalePolicy": "gain",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("bounds"), conf) as running:

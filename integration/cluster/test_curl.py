@@ -1,4 +1,4 @@
-"""A client that was written for Flink, as a shell script, rescales a query on a cluster."""
+"""Tests that a client written for Flink, a shell script, rescales a query on a cluster."""
 
 from __future__ import annotations
 

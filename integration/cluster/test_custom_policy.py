@@ -1,6 +1,6 @@
-"""Custom policies on a cluster: one that works, one that begins to raise, one that begins to hang.
+"""Tests of custom policies on a cluster: one that works, one that starts to raise, one that starts to hang.
 
-Their module is no part of what is installed: the Python that the driver runs finds it by its path.
+Their module is not part of the installation: the driver's Python finds it by its path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 WORKERS = 4
 GRANTED = {"works": 2, "raises": 1, "hangs": 1}
 ROWS_PER_S = 40
-# A policy that has failed is asked again after 10 s and 20 s; one that hangs for 5 s before that.
+# A failed policy is asked again after 10 s and 20 s; a hanging one takes 5 s before that.
 RETRIED_S = 120.0
 
 POLICIES = '''
@@ -104,7 +104,7 @@ def answers(app: Application, query: str) -> list[PolicyAnswered]:
 
 
 def granted(app: Application) -> dict[str, int]:
-    """Return what each query was granted last, as its decisions say."""
+    """Return the slots last granted to each query, according to its decisions."""
     names = {query.query: query.name for query in app.story.queries.values()}
     said = [decision for decision in app.story.said if decision.reason == "policy_says"]
     return {names[one.query]: one.after for one in said if one.query in names and one.after is not None}
@@ -116,13 +116,13 @@ def said_of(app: Application, reason: str, query: str) -> list[Decision]:
 
 
 def shown(app: Application) -> dict[str, str | None]:
-    """Return what the REST API says of each policy: why it has no answer, None: it has one."""
+    """Return each policy's error according to the REST API, None if it answers."""
     overview = Client(app.spark.sparkContext.uiWebUrl or "", "/elastic/api/v1").get("/overview").json
     return {one["name"].partition(":")[2].lower(): one["error"] for one in overview["customPolicies"]}
 
 
 def hosts() -> list[psutil.Process]:
-    """Return the processes of custom policies, below this one."""
+    """Return the processes of custom policies, descendants of this one."""
     found = []
     for child in psutil.Process(os.getpid()).children(recursive=True):
         try:
@@ -192,6 +192,6 @@ def test_a_policy_that_hangs_keeps_nothing_from_ending_and_the_journal_needs_non
     lines.__exit__()
     for query in app.queries.values():
         query.stop()
-    # Replayed without the module of the policies, which is nowhere on the path of this process.
+    # The replay runs without the module of the policies, which is not on this process's path.
     app.check_journal()
     eventually(lambda: not hosts(), "no process of a policy is left")

@@ -1,7 +1,7 @@
-"""The driver is killed in each phase of a query's life, one life after another; the output stays right.
+"""Tests that kill the driver in each phase of a query's life, one life after another; the output stays right.
 
-All lives are of one query in adaptive mode, on one checkpoint. A life counts only if its journal says that
-the query was in the phase that was meant when the driver died; else it is lived again.
+All lives are of one query in adaptive mode, on one checkpoint. A life counts only if its journal shows that
+the query was in the intended phase when the driver died; otherwise it is repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600
 
 KEYS = 5_000
 WORKERS = 2
-# Some phases last some ten milliseconds: the next one may have begun before the signal arrives.
+# Some phases last only tens of milliseconds: the next one may have begun before the signal arrives.
 ATTEMPTS = 5
 CONF = {
     **WITH_PLUGIN,
@@ -50,7 +50,7 @@ CONF = {
 
 
 class Life:
-    """One driver: what its journal tells while it lives, and how far it had come when it died."""
+    """One driver: its journal while it lives, and its progress when it died."""
 
     def __init__(self, process: LoggedProcess, journals: Path) -> None:
         self._process = process
@@ -69,7 +69,7 @@ class Life:
         while not look(self.story):
             assert self._process.running, self._process.log_tail()
             assert time.monotonic() < deadline, f"{what}\n{self._process.log_tail()}"
-            # Nobody sleeps here: a phase can be over in some milliseconds.
+            # There is no sleep here: a phase can end within milliseconds.
             line += self._file.readline()
             if line.endswith("\n"):
                 self.story.read(parse_line(line))
@@ -113,14 +113,14 @@ class Lives:
         new.replace(self.policy)
 
     def partitions(self) -> int:
-        """Return how many partitions the state of the checkpoint has."""
+        """Return the number of partitions of the checkpoint's state."""
         offsets = [path for path in (self.checkpoint / "offsets").iterdir() if path.name.isdigit()]
         last = max(offsets, key=lambda path: int(path.name))
         conf = json.loads(last.read_text().splitlines()[1])["conf"]
         return int(conf["spark.sql.shuffle.partitions"])
 
     def live(self, then: Callable[[Life], None]) -> Life:
-        """Begin a life, and end it when `then` is through."""
+        """Start a life, and end it when `then` has returned."""
         self._lives += 1
         conf = {
             **CONF,
@@ -228,7 +228,7 @@ def test_while_its_savepoint_is_taken(lives: Lives) -> None:
         life.wait_for(ordered(TakeSavepoint), "a savepoint")
         eventually(lambda: list(lives.savepoints.glob(".savepoint-*")), "a copy that has begun")
 
-    # The copy waits at this file until somebody writes to it.
+    # The savepoint waits at this file until it is written to.
     slow = lives.checkpoint / "slow"
     os.mkfifo(slow)
     lives.die_in("StopWithSavepoint", saved)
@@ -261,7 +261,7 @@ def test_nothing_is_lost_or_doubled(lives: Lives) -> None:
         try:
             return bool(last_values(lives.output).equals(expected))
         except (OSError, KeyError, pa.ArrowInvalid):
-            return False  # a batch is being written
+            return False  # a micro-batch is being written
 
     def ends(life: Life) -> None:
         runs(life)

@@ -1,4 +1,4 @@
-"""With dynamic allocation at its defaults a query brings its first executor by itself, and later ones."""
+"""Tests that with dynamic allocation at its defaults a query gets its first executor, and later ones."""
 
 from __future__ import annotations
 

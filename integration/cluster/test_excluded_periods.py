@@ -1,4 +1,6 @@
-"""In an excluded period nothing follows the load; then executors come, no more than memory's quota."""
+"""Tests that nothing follows the load in an excluded period; afterwards executors
+come, up to memory's quota.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from spark_elastic_lab.demo.data import Tables
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LENGTH = timedelta(minutes=4)
-"""From the minute in which the application begins: long enough to see that slots are missing."""
+"""Counts from the minute in which the application starts: long enough to show a lack of slots."""
 TRIGGER_S = 10.0
-# 22.5 s of work in each interval: three slots at least, whatever else takes time on a busy machine.
+# 22.5 s of work in each interval: at least three slots, whatever else takes time on a busy machine.
 ROWS_PER_S = 450
 WORKERS = 3
 MOST = 2
@@ -41,7 +43,7 @@ def app(
         "spark.elastic.policy": "schedule,autoscale",
         "spark.elastic.schedule.excludedPeriods": f"{begin.minute} {begin.hour} * * * for {minutes}min "
         "name=freeze",
-        # One takes 640 MiB: a worker counts no overhead.
+        # One executor takes 640 MiB: a worker counts no overhead.
         "spark.elastic.quota.memory": f"{MOST * 640 + 100}m",
         "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
     }
@@ -54,7 +56,7 @@ def ms(moment: datetime) -> int:
 
 
 def wanted(app: Application) -> list[Decision]:
-    """Return the decisions by which the query should have more than its one slot, granted or not."""
+    """Return the decisions that want more than one slot for the query, granted or not."""
     app.check_alive()
     return [one for one in app.story.said if one.query is not None and int(one.numbers.get("wanted", 0)) > 1]
 
@@ -76,7 +78,7 @@ def test_in_an_excluded_period_a_query_that_falls_behind_keeps_what_it_has(
         )[0]
         assert held.after == 1
         assert "Limited to 1 by the excluded period freeze" in held.message
-        # There is room for others now. What comes unasked is given back.
+        # Now there is room for more; executors that come unrequested are given back.
         while len(app.workers) < WORKERS:
             app.workers.append(app.cluster.start_worker(1))
         raised = eventually(

@@ -1,4 +1,4 @@
-"""What is waited for only so long: the first slots of a query, and growth that is not worth it."""
+"""Tests of limited waits: for the first slots of a query, and for growth that does not pay."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 SCHEDULER = "spark.elastic.adaptiveScheduler"
 LIMITS = {
     f"{SCHEDULER}.submission.resourceWaitTimeout": "3s",
-    # No growth is ever worth it, until it has been waited for long enough.
+    # Growth never pays, but happens after the maximum delay.
     f"{SCHEDULER}.minParallelismIncrease": "1000",
     f"{SCHEDULER}.scalingInterval.max": "45s",
 }
@@ -37,13 +37,13 @@ def test_a_query_in_reactive_mode_that_gets_no_slot_ends_with_the_reason(app: Ap
     app.feed.start()
     query = app.start("enrichment", start_enrichment)
     setting = f"{SCHEDULER}.submission.resourceWaitTimeout (3 s)"
-    # On a busy machine it takes longer than that until the end of the time is seen.
+    # On a busy machine, the end of the wait is noticed later.
     why = r"needs 1 slot, has 0 after ([3-9]|\d\d+)(\.\d)? s"
     with pytest.raises(StreamingQueryException, match=why) as failed:
         query.awaitTermination(int(PATIENCE_S))
     assert setting in str(failed.value)
     assert query.lastProgress is None
-    # What is submitted while the policy connects is in its first snapshot, too, and then told of twice.
+    # A query submitted while the policy connects is in its first snapshot and reported again.
     eventually(lambda: "failure_no_resources" in app.story.reasons("enrichment"), "the journal says it, too")
     assert [*dict.fromkeys(app.story.reasons("enrichment"))][:2] == [
         "waiting_for_resources",

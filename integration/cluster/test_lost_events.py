@@ -1,4 +1,4 @@
-"""What the listener bus has lost of executors is found out: a bus whose queue is full drops events."""
+"""Tests that executor events that the listener bus lost are found: a bus with a full queue drops events."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ def test_an_executor_that_nobody_was_told_of_is_told_of_late(
     executors.kill()
     executors.add()
     eventually(lambda: "3" in told(policy, "ExecutorAdded"), "the executor is told of")
-    # So it was the look that has told of it.
+    # This shows that the periodic check reported it.
     assert any(MISSED.search(line) for line in jvm.said()[since:])
     executors.kill()
     eventually(lambda: "3" in told(policy, "ExecutorRemoved"), "its end is told of")
-    # Who came and went between two looks concerns nobody; of whom somebody was told, the end is told as well.
+    # An executor that came and went between two checks is never reported; a reported one must also be
+    # reported as gone.
     for executor in {"2"} & {*told(policy, "ExecutorAdded")}:
         eventually(lambda one=executor: one in told(policy, "ExecutorRemoved"), "its end is told of")  # type: ignore[misc]
 

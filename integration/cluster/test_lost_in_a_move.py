@@ -1,4 +1,4 @@
-"""An executor is lost while the state of a query is moved: nothing of it is lost, and the query continues."""
+"""Tests of an executor that is lost while state is moved: no state is lost, and the query continues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
-# Enough that Spark is at it for some seconds.
+# Enough to keep Spark busy for some seconds.
 KEYS_PER_ROW = 60_000
 ROWS = 10
 
@@ -36,7 +36,7 @@ def executors(master: Cluster, jvm: Driver, policy: ScriptedPolicy) -> Iterator[
 
 
 def moving(executors: Executors) -> list[Any]:
-    """Return the stages of the re-partitioning that run now."""
+    """Return the running stages of the re-partitioning."""
     store = executors.spark.sparkContext._jsc.sc().statusStore()
     found = [store.activeStages().apply(i) for i in range(store.activeStages().size())]
     return [stage for stage in found if "is moved to" in str(stage.description())]
@@ -78,7 +78,7 @@ def test_its_state_is_whole(executors: Executors, policy: ScriptedPolicy, tmp_pa
         assert progress["stateOperators"][0]["numShufflePartitions"] == 3
     finally:
         query.stop()
-    # Spark does not find out in which format it is.
+    # Spark does not detect the format of the state.
     for key, value in REPARTITIONABLE.items():
         executors.spark.conf.set(key, value)
     state = executors.spark.read.format("statestore").load(str(checkpoint))

@@ -1,4 +1,4 @@
-"""The next micro-batch does not wait for an executor that was lost with its state."""
+"""Tests that the next micro-batch does not wait for an executor that was lost with its state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def executors(master: Cluster, jvm: Driver) -> Iterator[Executors]:
         # The query stays as it is: the count is the user's.
         "spark.elastic.explicitParallelism": "fixed",
         "spark.sql.shuffle.partitions": str(PARTITIONS),
-        # So long Spark would keep a task for the executor that has its state: no test waits for that.
+        # This long, Spark would reserve a task for the executor with its state; no test waits for that.
         "spark.locality.wait": "1h",
     }
     with with_executors(master, jvm, PARTITIONS, conf) as found:
@@ -44,7 +44,7 @@ def test_its_state_is_opened_where_there_are_executors(
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
 
     def locations() -> list[str]:
-        """Return the executor of each partition's state, "" where Spark knows none."""
+        """Return the executor of each partition's state, "" if Spark knows none."""
         state = jvm.jvm.org.apache.spark.sql.execution.streaming.state
         run = query._jsq.streamingQuery()
         coordinator = executors.spark._jsparkSession.streams().stateStoreCoordinator()
@@ -61,7 +61,7 @@ def test_its_state_is_opened_where_there_are_executors(
     try:
         inbox.put(3)
         query.processAllAvailable()
-        # An executor tells of its state beside its tasks.
+        # An executor reports its state independently of its tasks.
         eventually(lambda: sorted(locations()) == ["0", "1", "2"], "each has a part of the state")
         for left in ({"0", "1"}, {"0"}):
             executors.kill()

@@ -1,4 +1,6 @@
-"""Two queries that need two slots each, on two: one runs, and the other one when there are slots for both."""
+"""Tests of two queries that need two slots each, on two: one runs, the other once
+there are slots for both.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""By `rescalePolicy gain`, the default, state is moved where that saves more than it costs.
+"""Tests that with `rescalePolicy gain`, the default, state is moved where that saves more than it costs.
 
-Each row keeps its task waiting for a while and needs no processor: so what a move saves is known beforehand.
+Each row makes its task wait for a while and needs no processor, so the saving of a move is known in advance.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from spark_elastic_lab.demo.data import Tables
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 TRIGGER_S = 10.0
-# 6 s of work in a micro-batch: far more than what a partition takes without rows, on any machine.
+# 6 s of work in a micro-batch: far more than the time of a partition without rows, on any machine.
 ROWS_PER_S = 120
-MANY = 2  # executors come one by one, and each is a reason to decide
+MANY = 2  # executors come one by one, and each one triggers a decision
 MEASURED = 3
 LATE_S = 240.0
 
@@ -34,7 +34,7 @@ def app(
 ) -> Iterator[Application]:
     conf = {
         **ONE_SLOT_EACH,
-        # With `always`, which other tests here have, the state follows every slot.
+        # With `always`, which other tests here use, the state follows every slot.
         "spark.elastic.adaptiveScheduler.rescalePolicy": "gain",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("gain"), conf) as running:
@@ -48,7 +48,7 @@ def heavy(app: Application) -> Iterator[Lines]:
 
 
 def measured_ms(app: Application, name: str, partitions: int, rows_per_s: int, since: int = 0) -> float:
-    """Return what micro-batches take with so many partitions, of which each has read one interval's rows."""
+    """Return the duration of micro-batches with this many partitions that have read one interval's rows."""
     usual = rows_per_s * TRIGGER_S
 
     def look() -> list[int]:
@@ -76,7 +76,7 @@ def test_state_is_moved_to_new_slots_where_the_batches_are_worth_it(app: Applica
     after_ms = measured_ms(app, "heavy", MANY, ROWS_PER_S, since)
     numbers = pays.numbers
     assert float(numbers["saved_total_ms"]) > float(numbers["cost_ms"])
-    # What was expected of both counts is what they take, up to what a busy machine adds.
+    # The estimates for both counts match the measurements, up to the noise of a busy machine.
     assert float(numbers["before_ms"]) == pytest.approx(before_ms, rel=0.4)
     assert float(numbers["after_ms"]) == pytest.approx(after_ms, rel=0.6)
     waited_ms = ROWS_PER_S * TRIGGER_S * ROW_MS

@@ -1,4 +1,4 @@
-"""Of three stateful queries that all want to follow the slots, one at a time moves its state."""
+"""Tests that of three stateful queries that want to follow the slots, one at a time moves its state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERIES = ("totals", "suppliers", "more_suppliers")
 
 @frozen
 class Move:
-    """A rescale from its first order to the outcome of its last one; epoch ms, None: not yet."""
+    """A rescale from its first order to the outcome of its last one; epoch ms, None if still open."""
 
     query: str
     ordered: int
@@ -43,14 +43,14 @@ def app(
 
 
 def moves(app: Application) -> list[Move]:
-    """Return the moves of the journal in the order in which they began; no two may be under way at once."""
+    """Return the moves in the journal in the order of their starts; no two may overlap."""
     story = app.story
     orders: dict[str, list[Rescale]] = defaultdict(list)
     for order in story.orders:
         if isinstance(order, Rescale):
             orders[order.cause].append(order)
     found: list[Move] = []
-    last: Rescale | None = None  # the order whose outcome ends the move that is under way
+    last: Rescale | None = None  # the order whose outcome ends the current move
     began = 0
     for seen in story.seen:
         if last is not None and isinstance(seen.event, ActionOutcome) and seen.event.action == last.id:
@@ -64,7 +64,7 @@ def moves(app: Application) -> list[Move]:
 
 
 def follow(app: Application, workers: int) -> list[Move]:
-    """Bring the cluster to so many workers of one slot; return the moves to that once all are over."""
+    """Bring the cluster to this many workers of one slot; return the resulting moves once all have ended."""
     since = now()
     app.have_workers(workers)
     app.wait_in_force(workers, QUERIES, since)
@@ -88,7 +88,7 @@ def test_more_slots_are_followed_by_one_query_after_the_other(app: Application) 
 
 
 def test_who_waits_goes_on(app: Application) -> None:
-    """Between the word that it waits and its own move a query has committed micro-batches."""
+    """Between its queueing and its own move, a query has committed micro-batches."""
     going_on = []
     for name in QUERIES:
         query = app.story.named(name)

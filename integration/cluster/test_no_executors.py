@@ -1,4 +1,4 @@
-"""An application without executors waits, says for what, and continues with what comes.
+"""Tests that an application without executors waits, says for what, and continues with the first ones.
 
 `enrichment` is stateless, `totals` is stateful on RocksDB, and `kept` is stateful on the HDFS-backed
 provider, which its user has chosen in a session of its own.
@@ -44,7 +44,7 @@ def app(
 def reasons(app: Application, name: str) -> list[str]:
     """Return the reasons of decisions on a query, each once.
 
-    What is submitted while the policy connects is in its first snapshot, too, and then told of twice.
+    A query submitted while the policy connects is in its first snapshot and reported again.
     """
     return [*dict.fromkeys(app.story.reasons(name))]
 
@@ -60,7 +60,7 @@ def test_a_start_without_workers_returns_and_says_what_it_waits_for(app: Applica
     assert time.monotonic() - began < ANSWER_S
     for query in app.queries.values():
         assert query.isActive
-        # Spark creates the sources first, and says so.
+        # Spark creates the sources first, and shows that in its status.
         waits = "Waiting for resources (no time limit): 0 of 1 slot available."
         eventually(lambda q=query, m=waits: q.status["message"] == m, "its status says it")  # type: ignore[misc]
         assert query.lastProgress is None

@@ -1,4 +1,4 @@
-"""A query without a shuffle has the parallelism of its sources: these follow the slots, or it is said why."""
+"""Tests of a query without a shuffle: its sources follow the slots, or the reason why not is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-# One file of so many rows has some 6 MB, of which Spark makes two tasks: to open a file counts as 4 MB.
+# One file of this many rows has about 6 MB, which Spark reads in two tasks: opening a file counts as 4 MB.
 ROWS = 230_000
 
 
@@ -43,14 +43,14 @@ def api(executors: Executors) -> Client:
 
 
 def shown(executors: Executors, query: StreamingQuery) -> tuple[Any, list[str]]:
-    """Return the query as the API has it, and the reasons of its decisions, the first one first."""
+    """Return the query as the API shows it, and the reasons of its decisions, oldest first."""
     told = api(executors)
     decisions = told.get(f"/decisions?query={query.id}").json["decisions"]
     return told.get(f"/queries/{query.id}").json, [decision["reason"] for decision in reversed(decisions)]
 
 
 def wait_until_known(executors: Executors, query: StreamingQuery) -> Any:
-    """Return the last micro-batch that has read something, as the API has it once the policy knows it."""
+    """Return the last micro-batch that has read something, as the API shows it once the policy knows it."""
     last = [p for p in query.recentProgress if p["numInputRows"]][-1]["batchId"]
 
     def look() -> Any:
@@ -65,7 +65,7 @@ def newest_rescale(executors: Executors, query: StreamingQuery) -> Any:
 
 
 def warm(jvm: Driver, since: int) -> set[str]:
-    """Return the executors that have been warmed up, as the driver's log says from a line on."""
+    """Return the executors that have been warmed up, according to the driver's log from a line on."""
     found = (re.search(r"new executors (.*) are warm", line) for line in jvm.said()[since:])
     return {executor for match in found if match for executor in match.group(1).split(", ")}
 
@@ -77,7 +77,7 @@ def test_files_are_read_on_all_executors(executors: Executors, jvm: Driver, tmp_
     query = out.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "out"))
 
     def read_in() -> int:
-        """Return in how many tasks another file is read."""
+        """Return the number of tasks that read another file."""
         inbox.put(rows=ROWS)
         query.processAllAvailable()
         (source,) = wait_until_known(executors, query)["sources"]
@@ -92,7 +92,7 @@ def test_files_are_read_on_all_executors(executors: Executors, jvm: Driver, tmp_
         executors.add()
         said = ["sources_follow"] * 3
         eventually(lambda: shown(executors, query)[1][-3:] == said, "its sources follow the slots")
-        # Later than that there may be a micro-batch between two jobs of the warm-up.
+        # After these reports a micro-batch may still run between two jobs of the warm-up.
         eventually(lambda: warm(jvm, since) == {"1", "2"}, "both are warm")
         assert newest_rescale(executors, query)["executorsUsed"] is None
         before = executors.tasks()
@@ -125,9 +125,9 @@ def test_files_that_cannot_be_split_are_named_once(executors: Executors, tmp_pat
     query = rows.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
 
     def read_in(number: int) -> int:
-        """Return in how many tasks another file of some 3 MiB is read."""
+        """Return the number of tasks that read another file of about 3 MiB."""
         hidden = inbox / f".{number}"
-        # What is random is still half of its hexadecimal digits when it is packed.
+        # Random bytes compress to half of their hexadecimal digits.
         hidden.write_bytes(gzip.compress("\n".join(os.urandom(50).hex() for _ in range(60_000)).encode(), 1))
         hidden.rename(inbox / f"{number}.gz")
         query.processAllAvailable()

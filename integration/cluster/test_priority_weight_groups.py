@@ -1,4 +1,4 @@
-"""Who starts first, and who shares slots with whom: priorities and slot-sharing groups."""
+"""Tests of priorities and slot-sharing groups: which query starts first, and which share slots."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def running(
 
 @pytest.fixture
 def app(running: Application) -> Iterator[Application]:
-    """Give the application without queries; those that a test starts end with it."""
+    """Return the application without queries; those that a test starts end with it."""
     yield running
     for query in running.queries.values():
         query.stop()
@@ -58,7 +58,7 @@ def app(running: Application) -> Iterator[Application]:
 
 
 def requested(app: Application) -> int:
-    """Return how many executors were requested last, 0 for none."""
+    """Return the number of executors that was requested last, 0 for none."""
     return [0, *(order.total for order in app.story.orders if isinstance(order, RequestExecutors))][-1]
 
 

@@ -1,4 +1,4 @@
-"""The chain `schedule,autoscale` on a cluster: executors of a window are there when it begins.
+"""Tests of the chain `schedule,autoscale` on a cluster: executors of a window are up when it begins.
 
 The load needs two executors. A window that begins some minutes after the application calls for four.
 """
@@ -24,7 +24,7 @@ WORKERS = 4
 WINDOW_S = 20
 LEAD_S = 90
 AHEAD = timedelta(minutes=7)
-"""The load has come to rest by then, less the lead time."""
+"""By then the autoscaler has settled, less the lead time."""
 LENGTH = timedelta(minutes=2)
 
 
@@ -72,7 +72,7 @@ def test_its_executors_are_requested_ahead_of_time_and_are_there_when_it_begins(
         every_s=0.5,
     )
     (said,) = [one for one in app.story.said if one.reason == "slots_limited"]
-    # A busy machine may be late, though not by much of what is left.
+    # A busy machine may be late, but only by a small part of the lead time.
     assert -LEAD_S * 1_000 <= said.at - ms(begin) < -LEAD_S * 1_000 + 30_000
     assert said.message == f"Slot limits: at least {WORKERS}, by the window peak."
     wait_for_executors(app, WORKERS, WORKERS)

@@ -1,6 +1,6 @@
-"""The simulator against the cluster: from the journal of a run it comes near what the run was.
+"""Tests of the simulator against the cluster: a simulation of a run's journal comes close to the run.
 
-Each row keeps its task waiting for a while and needs no processor: so more slots are faster on any machine.
+Each row makes its task wait for a while and needs no processor, so more slots are faster on any machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_elastic_lab.simulator.simulation import Result, simulate
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 WORKERS = 6
-# Rows by the usual rate, and for how many seconds: a day with its peak, in minutes.
+# Multiples of the usual rate, and their seconds: a day with its peak, in minutes.
 PHASES = ((1.0, 180), (2.0, 240), (0.5, 240))
 DAY = Load([ROWS_PER_S * share for share, seconds in PHASES for _ in range(seconds)])
 MOST_OFF = 0.15
@@ -43,7 +43,7 @@ def app(
 
 @pytest.fixture(scope="module")
 def runs(app: Application) -> tuple[Result, Result]:
-    """Give a run on the cluster, and its simulation."""
+    """Return a run on the cluster, and its simulation."""
     told = heard_of(app.journal, DAY, run_load(app, "slow", DAY, WORKERS))
     scenario = scenario_of(told)
     (simulated,) = simulate(scenario, ["as-set"])
@@ -67,7 +67,7 @@ def test_micro_batches_take_as_long(runs: tuple[Result, Result]) -> None:
 
 def test_rows_wait_as_long(runs: tuple[Result, Result]) -> None:
     was, would = runs
-    # What a single micro-batch does by chance is no error of the model.
+    # The random duration of a single micro-batch is no error of the model.
     interval = was.scenario.queries[0].trigger_s
     largest = was.metrics.largest_lag_s
     assert abs(would.metrics.largest_lag_s - largest) <= max(MOST_OFF * largest, interval)

@@ -1,7 +1,7 @@
-"""The simulator on the journal of a run whose bounds were set over REST: as set, it goes as it went.
+"""Tests of the simulator on the journal of a run whose bounds were set over REST: it repeats the run.
 
-Each row keeps its task waiting for 5 ms and needs no processor. What comes in is twice as much as one slot
-can do, so without the bounds that were set later the rows would wait for ever longer.
+Each row makes its task wait for 5 ms and needs no processor. Twice as many rows arrive as one slot can
+process, so without the bounds that were set later the lag would keep growing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def app(
 
 @pytest.fixture(scope="module")
 def told(app: Application) -> Heard:
-    """Run a query that is allowed more slots while it runs; return what its journal tells."""
+    """Run a query that is allowed more slots while it runs; return the content of its journal."""
     app.have_workers(WORKERS)
     with Lines(app.places.output.with_name("lines"), rows_per_s=ROWS_PER_S // 8) as lines:
         query = app.start("slow", start_slow(lines))
@@ -77,6 +77,8 @@ def test_as_set_it_goes_as_it_went(told: Heard) -> None:
 
 
 def test_who_does_not_hear_what_was_set_falls_behind(told: Heard) -> None:
-    """What the test above says is said of the bounds: with those of the settings alone it is otherwise."""
+    """This shows that the test above depends on the bounds: with those of the settings alone, the result
+    differs.
+    """
     (other,) = simulate(just_met(told), ["declared"])
     assert other.metrics.outside_percent > 10

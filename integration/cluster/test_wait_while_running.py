@@ -1,4 +1,4 @@
-"""A running query that has had no executor for as long as its user allows ends with the reason."""
+"""Tests that a running query without executors ends with the reason after the time that its user allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT = "spark.elastic.adaptiveScheduler.submission.resourceWaitTimeout"
 def app(
     master: Cluster, jvm: Driver, tables: Tables, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
-    # The first worker takes longer than the wait that is tested.
+    # The first worker takes longer to start than the tested wait.
     with application(master, jvm, tables, tmp_path_factory.mktemp("alone"), {WAIT: "15s"}) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Executors that join while a query runs begin with tasks that nobody waits for."""
+"""Tests of executors that join while a query runs: they start with warm-up tasks that no query waits for."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Application = Callable[[Mapping[str, str]], AbstractContextManager[Executors]]
 
 @pytest.fixture
 def application(master: Cluster, jvm: Driver) -> Application:
-    """Give what makes an application with one executor."""
+    """Return a function that makes an application with one executor."""
     return partial(with_executors, master, jvm, 1)
 
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Inbox:
-    """Give input that is there already."""
+    """Write input before the query starts."""
     found = Inbox(tmp_path / "in")
     found.put(3)
     return found
 
 
 class Said:
-    """What the driver's log says of warm-ups from now on."""
+    """The log lines of the driver about warm-ups, starting now."""
 
     def __init__(self, jvm: Driver) -> None:
         self._jvm = jvm
@@ -51,7 +51,7 @@ class Said:
         return [match.group() for match in found if match]
 
     def rescaled(self) -> bool:
-        """Tell whether a query has been rescaled from one partition to two."""
+        """Return whether a query has been rescaled from one partition to two."""
         return any("Scaled 1 -> 2 partitions" in line for line in self._jvm.said()[self._since :])
 
     def next(self) -> str:
@@ -68,7 +68,7 @@ def counted(executors: Executors, inbox: Inbox) -> DataFrame:
 
 
 def start(rows: DataFrame, checkpoint: Path, mode: str) -> StreamingQuery:
-    """Start a query, and return it when it has read all that was there."""
+    """Start a query, and return it when it has read all input."""
     writer = rows.writeStream.outputMode(mode).format("noop")
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     query.processAllAvailable()
@@ -85,7 +85,7 @@ class TestAJob:
             yield found
 
     def warm_up(self, executors: Executors, jvm: Driver, checkpoint: Path) -> str:
-        """Warm the last executor up, and return what is said of it."""
+        """Warm the last executor up, and return the log line about it."""
         said = Said(jvm)
         scala, spark = jvm.jvm.scala, jvm.jvm.org.apache.spark
         newest = spark.elastic.ExecutorInfo(max(executors.tasks()), "127.0.0.1", 1, False, False)
@@ -122,7 +122,7 @@ class TestAJob:
 
 
 class TestAnExecutorThatJoins:
-    """What the plugin does."""
+    """The plugin's own warm-up."""
 
     def test_is_warmed_up_if_a_query_runs_and_a_rescale_waits_for_it(
         self, application: Application, jvm: Driver, inbox: Inbox, tmp_path: Path
@@ -143,7 +143,7 @@ class TestAnExecutorThatJoins:
             since = len(jvm.said())
 
             def place(text: str) -> int:
-                """Return how many lines have come before the one with this text, -1 if there is none yet."""
+                """Return the number of lines before the one with this text, -1 if there is none yet."""
                 return next((n for n, line in enumerate(jvm.said()[since:]) if text in line), -1)
 
             query = start(counted(executors, inbox), tmp_path / "stateful", "update")
@@ -154,7 +154,8 @@ class TestAnExecutorThatJoins:
             place("Scale 2 -> 3 partitions on"),
             place("new executors 2 are warm"),
         )
-        # The warm-up begins before anybody is told of the executor, so it may be over before the order comes.
+        # The warm-up begins before the executor is reported to the policy, so it may end before the order
+        # comes.
         runs = place("Scaled 2 -> 3 partitions")
         assert 0 < ordered < runs
         assert 0 < warm < runs
@@ -168,7 +169,7 @@ class TestAnExecutorThatJoins:
         with application({**WITH_PLUGIN, **at_once, "spark.elastic.warmUpTimeout": "0"}) as executors:
             query = start(counted(executors, inbox), tmp_path / "checkpoint", "update")
             executors.add()
-            # A rescale would have waited for the warm-up.
+            # With a warm-up, the rescale would have waited for it.
             eventually(said.rescaled, "it has been rescaled")
             inbox.put(3)
             query.processAllAvailable()

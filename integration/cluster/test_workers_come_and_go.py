@@ -1,4 +1,4 @@
-"""Three queries at once follow workers that come and go, and write what batch queries would.
+"""Tests that three concurrent queries follow workers that come and go, and write what batch queries would.
 
 `enrichment` is stateless, `totals` and `suppliers` are stateful on RocksDB, the latter into foreachBatch.
 """
@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 RESCALED = ("totals", "suppliers")
 ALL = ("enrichment", *RESCALED)
-# The file sink writes the log of all its files anew every so many batches.
+# After this many micro-batches the file sink rewrites the log of all its files.
 COMPACTED_EVERY = 10
-# A batch over so many files at once takes seconds.
+# A micro-batch over this many files takes seconds.
 BURST = 20
 ATTEMPTS = 5
 
@@ -38,7 +38,7 @@ def app(
     conf = {
         "spark.executor.cores": "1",
         "spark.ui.enabled": "true",
-        # An executor without work would end before we look for decommissioned ones the next time.
+        # Otherwise an executor without work would end before the next check for decommissioned ones.
         "spark.test.executor.decommission.initial.sleep.millis": "5000",
     }
     with application(master, jvm, tables, tmp_path_factory.mktemp("some"), conf) as running:
@@ -46,12 +46,12 @@ def app(
 
 
 def is_gone(app: Application, executor: str) -> bool:
-    """Tell whether the policy knows that an executor has ended."""
+    """Return whether the policy knows that an executor has ended."""
     return any(isinstance(s.event, ExecutorRemoved) and s.event.executor == executor for s in app.story.seen)
 
 
 def settled_with(app: Application, workers: int) -> None:
-    """Bring the cluster to so many workers of one slot, and wait until the queries use all of it."""
+    """Bring the cluster to this many workers of one slot, and wait until the queries use all slots."""
     since = now()
     if app.story.slots.total != workers:
         app.have_workers(workers)

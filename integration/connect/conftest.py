@@ -1,4 +1,4 @@
-"""A client of the server that a module's fixture `server` gives."""
+"""A client of the server that a module's fixture `server` provides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from integration.connect.server import ConnectServer, client
 
 @pytest.fixture
 def spark(server: ConnectServer) -> Iterator[SparkSession]:
-    """Give a session, which ends with the test."""
+    """Start a session, which ends with the test."""
     session = client(server)
     yield session
     session.stop()

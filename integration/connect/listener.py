@@ -1,4 +1,4 @@
-"""A listener in the client that keeps what it hears."""
+"""A listener in the client that records its events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Run = tuple[str, str]
 
 
 class Heard(StreamingQueryListener):
-    """The id and run id of each event of a kind, in their order."""
+    """The id and run id of each event of a kind, in order."""
 
     def __init__(self) -> None:
         self.started: list[Run] = []

@@ -1,4 +1,4 @@
-"""What a client sends to its session: a jar with a format of files."""
+"""The artifacts that a client sends to its session: a jar with a file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark Connect server as its own start script starts it: spark-submit of its main class."""
+"""A Spark Connect server, started like its own start script does: spark-submit of its main class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ConnectServer:
 
     process: LoggedProcess
     url: str
-    """Where clients connect to, as `builder.remote` wants it."""
+    """The address for clients, in the form that `builder.remote` expects."""
     api: Client
 
     def said(self) -> list[str]:
@@ -34,7 +34,7 @@ class ConnectServer:
 
 @contextmanager
 def connect_server(folder: Path, conf: Mapping[str, str]) -> Iterator[ConnectServer]:
-    """Give a server on a port chosen by the system; it ends with the block, with all it started."""
+    """Start a server on a port that the system chooses; it ends with the block, with its child processes."""
     settings = {
         **WITH_PLUGIN,
         "spark.ui.enabled": "true",
@@ -48,7 +48,7 @@ def connect_server(folder: Path, conf: Mapping[str, str]) -> Iterator[ConnectSer
         launched("connect server", ["--class", _MAIN_CLASS, "spark-internal"], folder, settings) as process,
         pytest.MonkeyPatch.context() as patch,
     ):
-        # A client's first session sets it for good, and then no other test could have a classic one.
+        # A client's first session sets this permanently, and then no other test could have a classic session.
         patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
         ui = process.wait_for_line(r"service 'SparkUI' on port (\d+)", PATIENCE_S)[1]
         address = process.wait_for_line(r"Spark Connect server started at: (\S+:\d+)", PATIENCE_S)[1]
@@ -56,5 +56,5 @@ def connect_server(folder: Path, conf: Mapping[str, str]) -> Iterator[ConnectSer
 
 
 def client(server: ConnectServer) -> SparkSession:
-    """Return a session of a client's own."""
+    """Return a session of a separate client."""
     return SparkSession.builder.remote(server.url).create()

@@ -1,4 +1,4 @@
-"""Clients of Spark Connect: the plugin works in the server's driver, and they need nothing of it."""
+"""Tests of Spark Connect: the plugin works in the server's driver, and clients need nothing of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 CONF = {
     "spark.elastic.scheduler-mode": "adaptive",
     **AT_ONCE,
-    # A busy machine may let an answer wait for longer than a user's default.
+    # On a busy machine an answer may take longer than the default timeout.
     "spark.elastic.batch.decisionTimeout": "20s",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
@@ -59,15 +59,15 @@ def expected_totals(rows: int) -> list[tuple[int, int, int]]:
 
 
 def decided(server: ConnectServer) -> list[Any]:
-    """Return the decisions about stages, the oldest first."""
+    """Return the decisions about stages, oldest first."""
     return list(reversed(server.api.get("/stages").json["stages"]))
 
 
 def decide_about(server: ConnectServer, spark: SparkSession, rows: int) -> list[Any]:
-    """Run a query of so many rows, check its answer, and return what was decided about its stages."""
+    """Run a query over this many rows, check its answer, and return the decisions about its stages."""
     before = len(decided(server))
     assert sorted(map(tuple, totals_joined(spark, rows).collect())) == expected_totals(rows)
-    # Those about its shuffles, and about reading both sides.
+    # One about its shuffles, and one about reading both sides.
     eventually(lambda: len(decided(server)) >= before + 2, "its stages are shown")
     return decided(server)[before:]
 
@@ -84,7 +84,7 @@ def test_a_batch_query_is_decided_about_and_keeps_its_number(
 
 
 def start_distinct(spark: SparkSession, inbox: Inbox, table: str) -> StreamingQuery:
-    """Write each value once, which takes state, and gives just the rows that were put in if all goes well."""
+    """Start a stateful query that writes each value once, which must give exactly the input rows."""
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))
     return (
         rows.dropDuplicates(["value"])
@@ -96,7 +96,7 @@ def start_distinct(spark: SparkSession, inbox: Inbox, table: str) -> StreamingQu
 
 
 def rescale(server: ConnectServer, query: StreamingQuery, inbox: Inbox, most: int) -> None:
-    """Ask for another upper bound, and feed the query until it has been restarted with it."""
+    """Request another upper bound, and feed the query until it has been restarted with it."""
     path = f"/queries/{query.id}"
     bounds = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": most}}}
     assert server.api.put(f"{path}/resource-requirements", bounds).status == 200
@@ -133,7 +133,7 @@ def test_the_clients_handle_outlives_a_restart(
     assert [(q.id, q.runId) for q in (found, *spark.streams.active)] == [run, run]
     progress = query.recentProgress
     assert {(str(p["id"]), str(p["runId"])) for p in progress} == {run}
-    # The re-partitioning itself takes a batch's number.
+    # The re-partitioning itself uses up a number of a micro-batch.
     batches = [p["batchId"] for p in progress if p["numInputRows"]]
     assert batches == sorted(set(batches))
 
@@ -150,7 +150,7 @@ def test_the_clients_handle_outlives_a_restart(
 
 
 def explained(query: StreamingQuery) -> str:
-    """Return what `explain` prints."""
+    """Return the output of `explain`."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         query.explain()
@@ -165,7 +165,9 @@ def numbered(spark: SparkSession, inbox: Inbox, file_format: str) -> DataFrame:
 
 
 def started(query: DataStreamWriter) -> StreamingQuery:
-    """Start a query with a function for batches; its process has 10 s to come up, few on a busy machine."""
+    """Start a query with a `foreachBatch` function; its process has only 10 s to start, little on a busy
+    machine.
+    """
 
     def attempt() -> StreamingQuery | None:
         try:
@@ -181,7 +183,7 @@ def started(query: DataStreamWriter) -> StreamingQuery:
 
 
 def append_each(batches: DataFrame, folder: Path) -> StreamingQuery:
-    """Write each value once, by a function that runs in a process that the server starts for the query."""
+    """Write each value once, by a function in a process that the server starts for the query."""
     output = str(folder / "out")
 
     def append(batch: DataFrame, _number: int) -> None:
@@ -223,7 +225,7 @@ def test_a_function_for_batches_with_state_works_with_nothing_set(
         inbox.put()
         query.processAllAvailable()
     shown = server.api.get(f"/queries/{query.id}").json
-    # Its state is left where Spark keeps it: this count is for ever, and leaves room for more than two slots.
+    # Its state stays where Spark keeps it: this count is permanent and leaves room for more than two slots.
     assert (shown["partitions"], shown["restarts"]) == (2 * GROWTH, 0)
     query.stop()
     assert appended(spark, tmp_path) == inbox.values()
@@ -249,7 +251,7 @@ def test_each_session_is_covered_and_takes_only_its_own_queries_with_it(
 ) -> None:
     other = client(server)
     inboxes = [Inbox(tmp_path / name / "in") for name in ("first", "second")]
-    # Both have the same name: what one session has, the other knows nothing of.
+    # Both have the same name, and each session sees only its own.
     queries = [
         start_distinct(session, inbox, f"of_{inbox.folder.parent.name}")
         for session, inbox in zip((spark, other), inboxes, strict=True)

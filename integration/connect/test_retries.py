@@ -1,4 +1,4 @@
-"""A restart strategy beneath Spark Connect: the function for batches runs in a process of the server's."""
+"""Tests of a restart strategy under Spark Connect, where `foreachBatch` runs in a process of the server."""
 
 from __future__ import annotations
 

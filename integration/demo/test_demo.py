@@ -1,4 +1,4 @@
-"""The demonstration as a user starts it: in each mode it ends by itself, with every check."""
+"""Tests the demonstration as a user starts it: in each mode it ends on its own, and every check passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_elastic_lab.demo.steps import PLAYS, Mode
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
-# Two cores that others use, too.
+# Two cores that other processes use, too.
 ENDS_S = 840.0
 
 
@@ -27,6 +27,6 @@ def test_every_check_holds(mode: Mode, tmp_path: Path) -> None:
     summary = json.loads(told.read_text())
     assert all(check["ok"] for check in summary["checks"])
     assert [step["title"] for step in summary["steps"]] == [step.title for step in PLAYS[mode].steps]
-    # Whoever is not in a terminal reads what happened line by line.
+    # Outside a terminal, the events are printed line by line.
     for step in PLAYS[mode].steps:
         assert f"scenario: {step.title}\n" in result.stdout

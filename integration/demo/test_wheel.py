@@ -1,4 +1,4 @@
-"""The wheel alone, in a fresh environment, and what the docs say to type there: the demonstration passes."""
+"""Tests that with the wheel alone, in a fresh environment, the documented commands run the demonstration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from integration.jar.each_jar import jar_for
 from spark_versions import SparkVersion, supported
 from tests.unit.docs.pages import read
 
-# Jars that are not in the cache are compiled; packages that are not in pip's are fetched.
+# Jars that are not cached are compiled; packages that are not in pip's cache are downloaded.
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 STEP_S = 840.0
@@ -27,13 +27,13 @@ STEP_S = 840.0
     for block in read("docs/getting-started.md").blocks
     if block.text.startswith("pip install 'spark-elastic[cli,demo]'")
 )
-# The default Spark, and the oldest one as pip installs it.
+# The default Spark, and the oldest one that pip installs.
 SPARKS = (supported()[0], next(row for row in supported() if row.minor == "3.5" and row.on_pypi))
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the wheel, built as `make wheel` does."""
+    """Build the wheel as `make wheel` does."""
     for row in supported():
         jar_for(row)
     folder = tmp_path_factory.mktemp("wheel")
@@ -45,7 +45,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Mapping[str, str]]:
-    """Give what programs see where a new virtual environment is active, and nothing of this checkout is."""
+    """Return the environment of an active new virtual environment, without anything of this checkout."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=True, symlinks=True)
     ours = ("SPARK_", "PYSPARK_", "PYTHON", "VIRTUAL_ENV")

@@ -11,5 +11,5 @@ from integration.docs.machine import Machine, set_up
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    """Give a machine on which nothing turns the plugin on yet."""
+    """Set up a machine on which the plugin is not configured yet."""
     return set_up(tmp_path)

@@ -1,4 +1,4 @@
-"""A user's machine, on which is typed what "Getting started" says."""
+"""A user's machine, on which the commands of "Getting started" are typed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.unit.docs.pages import read
 
 PAGE = read("docs/getting-started.md")
 SLOTS = 2
-# Of a new query with state: a count that can never be changed leaves room for more slots.
+# For a new stateful query: a count that can never be changed leaves room for more slots.
 FIRST = SLOTS if MOVES_STATE else 4 * SLOTS
-# What plain Spark takes: its own 200 take minutes on a busy machine.
+# The count of plain Spark: its own 200 take minutes on a busy machine.
 PLAIN = 20
 _DEFAULTS = f"""\
 spark.master                   local[{SLOTS}]
@@ -46,7 +46,7 @@ class Machine:
 
     @contextmanager
     def typing(self, line: str) -> Iterator[LoggedProcess]:
-        """Let a shell run a line; it ends with the block, with all it started."""
+        """Let a shell run a line; it ends with the block, with its child processes."""
         log = self.folder / "shell.log"
         process = LoggedProcess("shell", ["sh", "-c", line], env=self.environment, log=log, cwd=self.folder)
         try:
@@ -67,7 +67,7 @@ class Machine:
         )
 
     def partitions(self, line: str) -> int:
-        """Run a line that runs the application, and return how many partitions its state has."""
+        """Run a line that runs the application, and return the number of partitions of its state."""
         with self.typing(line) as process:
             found = process.wait_for_line(r"partitions: (\d+)", PATIENCE_S)
             assert process.wait(PATIENCE_S) == 0, process.log_tail()
@@ -75,7 +75,7 @@ class Machine:
 
 
 def set_up(folder: Path) -> Machine:
-    """Give a machine in an empty folder."""
+    """Set up a machine in an empty folder."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     (home / "conf" / "spark-defaults.conf").write_text(_DEFAULTS)

@@ -1,4 +1,4 @@
-"""What "Getting started" tells a user to type turns the plugin on, in a real Spark."""
+"""Tests that the commands in "Getting started" turn the plugin on, in a real Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 """
-# A plain application: it prints the number of partitions of its state after the first rows.
+# A plain application that prints the number of partitions of its state after the first rows.
 _APPLICATION = """\
 import time
 
@@ -83,13 +83,13 @@ def machine(machine: Machine) -> Machine:
 
 @pytest.fixture
 def sql() -> Block:
-    """What the page shows of spark-sql."""
+    """The commands that the page shows for spark-sql."""
     (block,) = (block for block in PAGE.blocks if block.text.startswith("$ spark-sql"))
     return block
 
 
 def keep_a_journal(machine: Machine) -> Path:
-    """Have the plugin keep a journal; return its folder."""
+    """Let the plugin keep a journal; return its folder."""
     folder = machine.folder / "journal"
     with (machine.home / "conf" / "spark-defaults.conf").open("a") as defaults:
         defaults.write(f"spark.elastic.journal.dir {folder}\n")
@@ -97,7 +97,7 @@ def keep_a_journal(machine: Machine) -> Path:
 
 
 def partitions_of_a_shuffle(journal: Path) -> set[int]:
-    """Return with how many partitions shuffles of batch queries began, as the policy said."""
+    """Return the initial numbers of partitions of batch shuffles that the policy decided."""
     lines = [json.loads(line) for file in journal.glob("*.jsonl") for line in file.read_text().splitlines()]
     answers = [line["stage"]["answer"] for line in lines if "stage" in line]
     return {answer["partitions"] for answer in answers if answer["type"] == "InitialCountAnswer"}
@@ -152,7 +152,7 @@ def test_the_flags_turn_it_on_for_sql(machine: Machine, sql: Block) -> None:
         assert sorted(done.stdout.splitlines()) == sorted(output)
         return partitions_of_a_shuffle(journal)
 
-    # On a busy machine the statement may be over before there is a policy to ask.
+    # On a busy machine the statement may end before there is a policy to ask.
     assert eventually(decided, "a shuffle is decided about") == {2 * SLOTS}
 
 

@@ -1,4 +1,4 @@
-"""What "Getting started" tells the user of a notebook, in a kernel as Jupyter starts it."""
+"""Tests what "Getting started" tells users of notebooks, in a kernel as Jupyter starts it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ folder = Path(mkdtemp(dir="."))
 rows = spark.readStream.text(str(folder.resolve()))
 query = rows.groupBy("value").count().writeStream.format("noop").outputMode("update").start()
 """
-# A cell of its own, which looks at what the cell before it has started. No job runs after it: an interrupt
-# cancels all jobs, and the query whose job that is fails, with or without the plugin.
+# A separate cell that checks the query of the cell before. It runs no job: an interrupt cancels all jobs, and
+# a query whose job is cancelled fails, with or without the plugin.
 LOOK = """\
 import time
 from uuid import uuid4
@@ -73,7 +73,7 @@ JVM = "print(spark.sparkContext._gateway.proc.pid)"
 
 @frozen
 class Ran:
-    """What came of a cell: the name of the exception it ended with, if any, and what it printed."""
+    """The result of a cell: the name of the exception it ended with, if any, and its output."""
 
     error: str | None
     printed: str
@@ -88,7 +88,7 @@ class Notebook:
 
     @property
     def group(self) -> int:
-        """The process group of the kernel and of all that it started."""
+        """The process group of the kernel and its child processes."""
         provisioner: Any = self.manager.provisioner
         return int(provisioner.pgid)
 
@@ -111,13 +111,13 @@ class Notebook:
                 printed.append(content["text"])
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
                 break
-        # A client that waited for a slow kernel asked more than once whether it is ready.
+        # A client that waits for a slow kernel asks more than once whether it is ready.
         while (reply := self._client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != sent:
             pass
         return Ran(reply["content"].get("ename"), "".join(printed))
 
     def run(self, cell: str) -> str:
-        """Run a cell that does not fail, and return what it printed."""
+        """Run a cell that must not fail, and return its output."""
         ran = self.ended(self.send(cell))
         assert ran.error is None, ran
         return ran.printed
@@ -133,9 +133,9 @@ class Notebook:
 
 @contextmanager
 def opened(machine: Machine, environment: Mapping[str, str] | None = None) -> Iterator[Notebook]:
-    """Open a notebook on a machine; its kernel ends with the block, with all it started."""
+    """Open a notebook on a machine; its kernel ends with the block, with its child processes."""
     env = {**machine.environment, "IPYTHONDIR": str(machine.folder / "ipython"), **(environment or {})}
-    # Ports would be chosen before the kernel takes them; a socket's path has to be short.
+    # Ports would be chosen before the kernel binds them; sockets need a short path.
     with TemporaryDirectory(prefix="kernel-") as sockets:
         file = str(machine.folder / "kernel.json")
         manager = KernelManager(connection_file=file, transport="ipc", ip=f"{sockets}/socket")
@@ -152,7 +152,7 @@ def opened(machine: Machine, environment: Mapping[str, str] | None = None) -> It
 
 
 def partitions(notebook: Notebook) -> int:
-    """Start the query, and return in another cell how many partitions its state has."""
+    """Start the query, and return in another cell the number of partitions of its state."""
     notebook.run(START)
     return int(notebook.run(LOOK))
 

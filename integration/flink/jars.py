@@ -11,7 +11,7 @@ _SHADED = "17.0"
 
 
 def class_path() -> str:
-    """Return it, fetched where it is not there yet. Raises FetchError, NoJavaError."""
+    """Return the class path, fetching missing jars. Raises FetchError, NoJavaError."""
     modules = ("runtime", "core", "core-api", "annotations", "rpc-core")
     shaded = {"jackson": "2.14.2", "guava": "31.1-jre", "netty": "4.1.91.Final"}
     jars = fetch(

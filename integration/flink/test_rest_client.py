@@ -1,6 +1,6 @@
-"""Flink's own REST client, of Flink's own jars, reads the bounds of a query and sets others.
+"""Tests that Flink's own REST client, from Flink's own jars, reads the bounds of a query and sets others.
 
-Between it and the API is a plain HTTP server where answers are compared, and a driver's own UI for the rest.
+It talks to a plain HTTP server where answers are compared, and to a driver's own UI for the rest.
 """
 
 from __future__ import annotations

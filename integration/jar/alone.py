@@ -1,4 +1,4 @@
-"""What stands for a machine on which nothing of ours is installed."""
+"""A machine without any of our packages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from build_jar import installed_row, project_version
 
 
 def repository(folder: Path) -> Path:
-    """Write a Maven repository for the Spark that is installed; return the jar in it."""
+    """Write a Maven repository for the installed Spark; return the jar in it."""
     (jar,) = maven_repository.write(folder, [installed_row()], project_version())
     return jar
 
 
 def bare_python(folder: Path, packages: Iterable[str] = ()) -> str:
-    """Make a virtual environment with these packages, as they are installed here, and no others."""
+    """Make a virtual environment with only these packages, in the versions that are installed here."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for package in packages:

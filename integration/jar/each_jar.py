@@ -15,7 +15,7 @@ INSTALLED = installed_row()
 
 
 def each_spark(without: Collection[SparkVersion] = (), matrix: Collection[SparkVersion] = ()) -> list[Any]:
-    """Give the lines of spark-versions.txt as parameters, slow but for the Spark whose jar is there.
+    """Return the lines of spark-versions.txt as parameters, slow unless the jar for that Spark exists.
 
     Those in `matrix` are marked so: they run on each version that they are not left out on.
     """

@@ -1,4 +1,4 @@
-"""The jars have a class that any Spark can load, and all parts but those that a Spark is said to lack."""
+"""Tests that the jars have a class that any Spark can load, and all parts that their Spark does not lack."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from spark_elastic.lacks import lacks_of
 from spark_elastic.spark_conf import PLUGIN
 from spark_versions import SparkVersion
 
-# A jar that is not in the cache is compiled.
+# A jar that is not cached is compiled.
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 JAVA_8 = 52
 PACKAGES = ("org/apache/spark/elastic/", "org/apache/spark/sql/elastic/")
-# It asks for Scala's version, by a class that all Scalas have.
+# It reads Scala's version, using a class that all Scalas have.
 ASKS = "org/apache/spark/elastic/Installed.class"
 PARTS = CHECKOUT / "jvm-shim/src/main/scala/org/apache/spark/elastic/Part.scala"
 
 
 def of_scala(found: ClassFile) -> set[str]:
-    """Return the classes of Scala that are named in a class file, in descriptors, too."""
+    """Return the classes of Scala that a class file names, including those in descriptors."""
     return {name for text in found.texts for name in re.findall(r"\bscala/[\w/$]+", text)}
 
 
 class Part(NamedTuple):
-    """A part of the shim: the classes by which it is reached, the parts without which it does nothing."""
+    """A part of the shim: the classes through which it is reached, and the parts that it depends on."""
 
     doors: list[str]
     around: list[str]
 
 
 def parts() -> dict[str, Part]:
-    """Return the parts of the shim by their names."""
+    """Return the parts of the shim by name."""
     pattern = r'val (\w+) = part\("([^"]+)", ([^)]+)\)\(([^)]*)\)'
     found = re.findall(pattern, PARTS.read_text(encoding="utf-8"))
     names = {value: name for value, name, *_ in found}

@@ -1,4 +1,4 @@
-"""The jar from a Maven repository and two settings are all that an application needs."""
+"""Tests that the jar from a Maven repository and two settings are enough for an application."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.unit.docs.pages import read
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
-# What plain Spark takes: its own 200 take minutes on a busy machine.
+# The count of plain Spark: its own 200 take minutes on a busy machine.
 PLAIN = 20
-# The application and its Python know PySpark, and nothing of ours.
+# The application and its Python have PySpark, and none of our packages.
 APPLICATION = """\
 import json, sys, time, urllib.error, urllib.request
 from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ if "ask" in sys.argv:
 query.stop()
 spark.stop()
 """
-# What a page shows of it; VERSION and the Spark are put in.
+# The command that a page shows; VERSION and the Spark are filled in.
 (COMMAND,) = (block.text for block in read("docs/getting-started.md").blocks if "--packages" in block.text)
 SHOWN_FOR = "4.2_2.13:VERSION"
 _QUIET = {
@@ -86,7 +86,7 @@ class Machine:
 
     @contextmanager
     def running(self, arguments: Sequence[str], *, conf: Mapping[str, str]) -> Iterator[LoggedProcess]:
-        """Run the application; it ends with the block, with all it started."""
+        """Run the application; it ends with the block, with its child processes."""
         submit = [str(spark_home() / "bin" / "spark-submit"), "--master", f"local[{SLOTS}]"]
         for key, value in {**_QUIET, **conf}.items():
             submit += ["--conf", f"{key}={value}"]
@@ -102,7 +102,7 @@ class Machine:
 
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the jar in a Maven repository for the Spark that is installed."""
+    """Write the jar to a Maven repository for the installed Spark."""
     return repository(tmp_path_factory.mktemp("maven") / "repository")
 
 
@@ -113,7 +113,7 @@ def machine(tmp_path: Path, jar: Path) -> Machine:
     environment = {
         **isolated_environment(tmp_path / "conf", tmp_path / "local"),
         "PYSPARK_PYTHON": bare_python(tmp_path / "venv", ("pyspark", "py4j")),
-        # In place of Maven Central: all that is wanted has to be in the repository that is named.
+        # In place of Maven Central: everything must be in the repository that is named.
         "DEFAULT_ARTIFACT_REPOSITORY": (tmp_path / "nothing").as_uri(),
     }
     environment.pop("PYTHONPATH", None)
@@ -124,9 +124,9 @@ def test_packages_and_two_settings_are_all_it_needs(machine: Machine) -> None:
     assert SHOWN_FOR in COMMAND
     command = COMMAND.replace(SHOWN_FOR, f"{kind(machine.jar)}:{project_version()}").replace("\\\n", " ")
     _, *arguments = shlex.split(command)
-    # Beside other tests a process may take its time to start.
+    # A process may start slowly while other tests run.
     ivy = {"spark.jars.ivy": str(machine.folder / "ivy"), "spark.elastic.startTimeout": "1min"}
-    # The jar's folder is named by its version, artefact and the three parts of its group, in the repository.
+    # In the repository, the jar's folder is below three parts of its group, its artifact and its version.
     folder = machine.jar.parents[5]
     with machine.running(["--repositories", folder.as_uri(), *arguments, "ask"], conf=ivy) as process:
         partitions = process.wait_for_line(r"partitions: (\d+)", PATIENCE_S)
@@ -163,5 +163,5 @@ def test_a_python_that_is_too_old_is_said_once_and_the_application_runs(machine:
 
 
 def kind(jar: Path) -> str:
-    """Return which Spark and Scala a jar is for, as its name has it."""
+    """Return the Spark and Scala of a jar, according to its name."""
     return jar.name.removeprefix("spark-elastic_").partition("-")[0]

@@ -1,4 +1,4 @@
-"""A broker for each module; its tests build on each other, as those on the cluster do."""
+"""A broker for each module; the tests of a module build on each other, like those on the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_elastic_lab.demo.broker import Broker
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """Run a broker that has the module's TOPIC, of two partitions; at the end nothing of it is left."""
+    """Run a broker with the module's TOPIC of two partitions; at the end no process of it is left."""
     with Broker(tmp_path_factory.mktemp("kafka") / "broker") as running:
         running.create_topic(request.module.TOPIC, 2)
         yield running

@@ -1,4 +1,6 @@
-"""A query over a topic of Kafka whose micro-batches take the same on any machine, and what floods it."""
+"""A query over a Kafka topic whose micro-batches take equally long on any machine,
+and a flood of rows for it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from spark_elastic_lab.demo.broker import Broker
 
 TOPIC = "lines"
 USUAL = 120
-# Each row keeps its task waiting for so long: what batches take is the same on any machine.
+# Each row makes its task wait this long, so that micro-batches take equally long on any machine.
 _ROW_MS = 4
 CONF = {
     **WITH_PLUGIN,
@@ -33,7 +35,7 @@ CONF = {
 
 
 class Flooded:
-    """A query over the topic, of which `put` makes more rows come; `sent` were there before."""
+    """A query over the topic, to which `put` sends more rows; `sent` counts them."""
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class Flooded:
         return self._api.get(f"/decisions?query={self.query.id}").text
 
     def learn(self) -> None:
-        """Let its batches have some more and some fewer rows until the policy knows what they take."""
+        """Send micro-batches of varying size until the policy has a model of their duration."""
 
         def known() -> bool:
             self.put(USUAL * (1 + self.sent // USUAL % 3))
@@ -88,7 +90,7 @@ class Flooded:
         eventually(known, "it is known what its batches take")
 
     def flood(self, rows: int) -> list[int]:
-        """Let all come at once; return how many rows each batch has read from then on."""
+        """Send all rows at once; return the number of rows that each following micro-batch reads."""
         before = self.query.lastProgress
         assert before is not None
         self.put(rows)
@@ -97,6 +99,6 @@ class Flooded:
         return [progress.numInputRows for progress in later]
 
     def check_rows(self) -> None:
-        """Each row was written, and once."""
+        """Check that each row was written exactly once."""
         written = self._spark.read.parquet(self._out)
         assert (written.count(), written.distinct().count()) == (self.sent, self.sent)

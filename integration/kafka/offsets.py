@@ -1,4 +1,4 @@
-"""How far a query has read a topic, as its progress says."""
+"""The position of a query in a topic, according to its progress."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 
 def read_up_to(query: StreamingQuery, topic: str) -> dict[str, int]:
-    """Return the offset up to which the query has read each partition, none before its first batch."""
+    """Return the offset up to which the query has read each partition, none before its first micro-batch."""
     progress = query.lastProgress
     if progress is None:
         return {}

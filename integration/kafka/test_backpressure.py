@@ -1,4 +1,4 @@
-"""What has piled up in Kafka is read in micro-batches that last about as long as their trigger interval."""
+"""Tests that a backlog in Kafka is read in micro-batches that last about one trigger interval."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_comes_at_once_is_read_in_several_micro_batches(
     limit = eventually(lambda: flooded.policy()["mostRows"], "its micro-batches are limited")
     read = flooded.flood(3 * limit)
     assert sum(read) == 3 * limit
-    # It follows what batches take, so it may have become another one.
+    # The limit follows the duration of micro-batches, so it may have changed.
     assert max(read) <= 2 * limit, read
     assert "autoscale_backpressure" in flooded.decisions()
     flooded.check_rows()

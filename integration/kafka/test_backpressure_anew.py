@@ -1,4 +1,6 @@
-"""The first micro-batch after an outage of the driver is limited by what the driver before has kept."""
+"""Tests that the first micro-batch after an outage of the driver is limited by the
+last driver's measurements.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def test_what_came_while_there_was_no_driver_is_read_in_several_micro_batches(
             after.query.processAllAvailable()
             read = [progress.numInputRows for progress in after.query.recentProgress if progress.numInputRows]
             assert sum(read) == 4 * limit
-            # What is kept is not quite what was known at the end.
+            # The stored measurements are slightly older than the last ones.
             assert read[0] <= 2 * limit, read
             assert "batches_recalled" in after.decisions()
             after.check_rows()

@@ -1,4 +1,4 @@
-"""A broker ends with all that belongs to it, whatever its user has run into."""
+"""Tests that a broker ends with all of its processes, whatever error its user has met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`autoscale.catchUp` says how soon what has piled up is to be gone: that many slots are wanted, no more."""
+"""Tests that `autoscale.catchUp` sets how soon a backlog is cleared: as many slots as that takes, no more."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["TOPIC"]  # the module's, for the broker
 FLOOD = 20_000
 """Rows that take one slot 80 s."""
 SLOTS = 2
-"""Those of the only executor: more are wanted and not granted, so that nothing else differs."""
+"""The slots of the only executor: more are wanted and not granted, so that nothing else differs."""
 INTERVAL_S = 3
-"""Long against the part of a micro-batch that more slots do not shorten, also on a busy machine."""
+"""Long compared with the part of a micro-batch that more slots do not shorten, even on a busy machine."""
 SOON_MS, USUAL_MS = 10_000, 600_000
 READY_MS = 30_000
-"""What an executor is taken to need until it is there, before one has come."""
+"""The assumed start-up time of an executor, before one has been measured."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def queries(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[list[Flooded]]:
-    """Give the eager query and the patient one, over the same topic."""
+    """Start the eager query and the patient one, over the same topic."""
     started = [
         Flooded(spark, broker, tmp_path / name, name, interval_s=INTERVAL_S) for name in ("eager", "patient")
     ]
@@ -50,7 +50,7 @@ def queries(spark: SparkSession, broker: Broker, tmp_path: Path) -> Iterator[lis
 
 
 def plan_of(query: Flooded) -> Any:
-    """Return what the policy makes of a query once it sees that most of the flood waits."""
+    """Return the policy's plan for a query once it sees that most of the flood waits."""
 
     def waits() -> Any:
         plan = query.policy()
@@ -60,9 +60,9 @@ def plan_of(query: Flooded) -> Any:
 
 
 def keeps_busy(plan: Any, *, comes_in: bool) -> float:
-    """Count the slots that are busy so that the backlog of a plan is gone in time.
+    """Return the number of busy slots that clear the backlog of a plan in time.
 
-    With what comes in, it is also by how much more may pile up until executors are there.
+    With `comes_in`, arriving rows count as well, and so does the backlog that grows until executors are up.
     """
     rows, rows_per_ms, backlog = 0.0, 0.0, plan["backlog"]
     if comes_in:

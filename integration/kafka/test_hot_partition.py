@@ -1,4 +1,6 @@
-"""A topic of which one partition has most of the rows, under `autoscale`: it is named, with its share."""
+"""Tests of a topic in which one partition has most of the rows, under `autoscale`:
+it is named, with its share.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def test_the_events_tell_what_the_offsets_do(app: Application, feed: Skewed) -> 
     fullest = [event.fullest for event in told if event.fullest is not None]
     assert fullest
     assert all(one.partitions == PARTITIONS and one.rows <= one.all_rows for one in fullest)
-    # Without a limit a micro-batch reads all that is there.
+    # Without a limit, a micro-batch reads everything that is available.
     read = {event.input_rows for event in told if event.fullest is not None}
     assert {one.all_rows for one in fullest} == read
 

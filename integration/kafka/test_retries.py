@@ -1,4 +1,4 @@
-"""A broker that is away for long, a topic that is made anew, and queries with a restart strategy."""
+"""Tests of a long outage of the broker, a recreated topic, and queries with a restart strategy."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_query_outlives_it_and_counts_each_record_once(spark: SparkSession, 
 def test_a_topic_that_was_made_anew_ends_the_query_as_it_would_in_plain_spark(
     spark: SparkSession, broker: Broker
 ) -> None:
-    """Its offsets begin anew, so records are lost: no further try can change that."""
+    """Its offsets start over, so records are lost, and a retry cannot change that."""
     totals: dict[str, int] = {}
     broker.create_topic("again", 1)
     send(spark, broker, "again", 0, 100)

@@ -1,6 +1,7 @@
-"""Kafka's partitions are divided between more tasks than they are, and each record is read once.
+"""Tests that Kafka's partitions are divided among more tasks than there are partitions, and read exactly
+once.
 
-Where the order of the records may matter they are not, unless somebody has said so.
+Where the order of the records may matter they are not divided, unless the user allows it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture(scope="module")
 def spark(request: pytest.FixtureRequest, jvm: Driver) -> Iterator[SparkSession]:
-    """Give an application in adaptive mode, or with the settings that a test names."""
+    """Start an application in adaptive mode, or with the settings that a test names."""
     more = getattr(request, "param", ADAPTIVE)
     with jvm.session({**CONF, "spark.jars": ",".join(map(str, kafka_jars())), **more}) as running:
         yield running
@@ -63,7 +64,7 @@ def spark(request: pytest.FixtureRequest, jvm: Driver) -> Iterator[SparkSession]
 
 @pytest.fixture(scope="module")
 def filled(spark: SparkSession, broker: Broker) -> Mapping[str, str]:
-    """Put records into one of the two partitions of the topic; give the options to read them."""
+    """Send records to one of the topic's two partitions; return the options to read them."""
     # They have one key.
     keyed = spark.range(RECORDS).selectExpr("'same' key", "cast(id as string) value")
     keyed.write.format("kafka").option("kafka.bootstrap.servers", broker.servers).option(
@@ -77,7 +78,7 @@ def filled(spark: SparkSession, broker: Broker) -> Mapping[str, str]:
 
 
 def shares(rows: Sequence[Row]) -> list[int]:
-    """Check that each record is there once, and return how many each task has read."""
+    """Check that each record is there once, and return the number that each task has read."""
     assert sorted(int(row["value"]) for row in rows) == list(range(RECORDS))
     return sorted(Counter(row["task"] for row in rows).values())
 
@@ -152,12 +153,12 @@ def test_what_the_application_has_set_counts(spark: SparkSession, filled: Mappin
 
 
 SLOTS = 4
-# Of each partition in each micro-batch: two times what is worth a task.
+# For each partition in each micro-batch: twice the rows that are worth a task.
 SHARE = 2_000
 
 
 class Copy:
-    """A query without a shuffle over a topic of two partitions, each of which has a share of every batch."""
+    """A query without a shuffle over a topic of two partitions, each with a share of every micro-batch."""
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str, folder: Path) -> None:
         self._spark = spark
@@ -180,7 +181,7 @@ class Copy:
         self.query = writer.option("checkpointLocation", str(folder / "checkpoint")).start(self._out)
 
     def _put(self) -> None:
-        """Send what the next micro-batch reads."""
+        """Send the rows of the next micro-batch."""
         rows = self._spark.range(2 * SHARE).selectExpr("cast(id % 2 as int) partition", "'same' value")
         rows.write.format("kafka").options(**self._topic).save()
         self.batches += 1
@@ -192,7 +193,7 @@ class Copy:
         return int(self._api.get("/overview").json["slots"]["now"])
 
     def read_in(self) -> int:
-        """Return in how many tasks the next micro-batch is read."""
+        """Return the number of tasks that read the next micro-batch."""
         if self.query.lastProgress is not None:
             self._put()
         self.query.processAllAvailable()
@@ -207,9 +208,10 @@ class Copy:
         return [decision["message"] for decision in decisions if decision["reason"] == reason]
 
     def files(self) -> list[int]:
-        """Return how many files of each micro-batch have records of a partition, the same of both.
+        """Return, per micro-batch, the number of files with records of a partition, equal for both
+        partitions.
 
-        Each record has to be there once, and the records of each file in order.
+        Each record must be there once, and the records of each file in order.
         """
         read = self._spark.read.parquet(self._out)
         rows = read.select("partition", "offset", "_metadata.file_name", "_metadata.row_index").collect()
@@ -227,7 +229,7 @@ class Copy:
 
 @contextmanager
 def copying(spark: SparkSession, broker: Broker, topic: str, folder: Path) -> Iterator[Copy]:
-    """Give a query that copies a topic of its own; it ends with the block."""
+    """Start a query that copies a topic of its own; it ends with the block."""
     broker.create_topic(topic, 2)
     copy = Copy(spark, broker, topic, folder)
     try:
@@ -249,7 +251,7 @@ def test_a_stream_keeps_the_order_of_each_partition_and_says_that_its_tasks_stay
         assert "spark.elastic.source.divideOrdered=true would let several tasks" in said
         assert copy.slots() == SLOTS
         assert not copy.said("sources_follow")
-        # So the files of all batches, one after another, have each partition as it is in the topic.
+        # So the files of all micro-batches, one after another, have each partition in the order of the topic.
         assert copy.files() == [1] * copy.batches
 
 

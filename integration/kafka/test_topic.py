@@ -1,4 +1,4 @@
-"""From a topic of a real broker to Parquet, while its partitions, the broker and workers come and go.
+"""Tests a pipeline from a real broker to Parquet while partitions, the broker and workers come and go.
 
 `enrichment` is stateless, `suppliers` is stateful on RocksDB, into foreachBatch.
 """
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(240
 
 TOPIC = "lineitem"
 BOTH = ("enrichment", "suppliers")
-# Parts of 150 lines: what a busy machine keeps up with, and in a burst more than a batch may take.
+# Parts of 150 lines: a busy machine keeps up with them, and a burst exceeds the limit of a micro-batch.
 PARTS = 400
 BURST = 60
 
@@ -48,12 +48,12 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
 
 
 def has_read(query: StreamingQuery, partitions: int) -> bool:
-    """Tell whether the query has read records of so many partitions."""
+    """Return whether the query has read records of this many partitions."""
     return sum(offset > 0 for offset in read_up_to(query, TOPIC).values()) == partitions
 
 
 def behind(app: Application, name: str, since: int = 0) -> list[OffsetsBehind]:
-    """Return how far behind a query was after each of its batches that began at `since` or later."""
+    """Return the backlog of a query after each of its micro-batches that began at `since` or later."""
     query = app.story.named(name).query
     events = [seen.event for seen in app.story.seen]
     return [

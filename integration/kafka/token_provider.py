@@ -37,7 +37,7 @@ def stand_in() -> Path:
     if not jar.is_file():
         _TARGET.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_TARGET) as part:
-            # pyspark ships the compiler of its own Scala.
+            # PySpark ships the compiler of its own Scala.
             made = Path(part, "classes.jar")
             command = [find_java(), "-Xss4m", "-XX:TieredStopAtLevel=1", "-cp", f"{spark_home() / 'jars'}/*"]
             command += ["scala.tools.nsc.Main", "-usejavacp", "-Xlint", "-Werror", "-d", str(made)]
@@ -47,7 +47,7 @@ def stand_in() -> Path:
 
 
 def main() -> int:
-    """Print the option; return 1, with the reason on standard error, if jars can't be had even so."""
+    """Print the option; return 1, with the reason on standard error, if jars are missing even so."""
     try:
         provider = kafka_jars()[-1]
     except (FetchError, NoJavaError) as error:

@@ -2,10 +2,10 @@
 
 usage: python -m integration.matrix [--spark NAME]... [--quick]
 
-Without --spark all versions of spark-versions.txt are tested but the default one: `make test` tests that as a
-whole. An environment is made once and kept among the downloads. What was found is written to
-docs/spark-versions.json, from which the table of versions is made, but not with --quick. The last line
-that is printed is one JSON object.
+Without --spark all versions of spark-versions.txt but the default one are tested: `make test` tests that one
+completely. An environment is made once and kept among the downloads. The results are written to
+docs/spark-versions.json, the source of the table of versions, but not with --quick. The last line of output
+is one JSON object.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ WHOLE = (
     "integration/streaming/test_user.py",
     "integration/streaming/test_watermarks.py",
 )
-#: Where PySpark is as pip installs it: what replaces its jars has neither Hive nor spark-shell.
+# Only for a PySpark from pip: the replacement of its jars has neither Hive nor spark-shell.
 OF_PYSPARK = ("integration/docs",)
 
 
 def main() -> int:
-    """Test what is asked for; return 1 if anything failed."""
+    """Run the requested tests; return 1 if any failed."""
     arguments = _arguments()
     rows = [row for row in supported()[1:] if row.name in (arguments.spark or [row.name])]
     found = {}
@@ -87,11 +87,11 @@ def chosen(row: SparkVersion, *, quick: bool) -> tuple[str, ...]:
 
 
 def run(row: SparkVersion, tests: tuple[str, ...]) -> dict[str, str | int]:
-    """Run tests on one version; return how many passed, failed and were skipped there."""
+    """Run tests on one version; return the numbers of passed, failed and skipped tests."""
     python = environment(CHECKOUT, row)
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         report = Path(folder) / "report.xml"
-        # An earlier PySpark uses what its libraries warn of by now.
+        # An earlier PySpark uses features for which its libraries now warn.
         chosen = ["-m", "matrix or not slow", "-W", "default", f"--junitxml={report}"]
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *tests]
         subprocess.run(command, cwd=CHECKOUT, check=False)
@@ -100,7 +100,7 @@ def run(row: SparkVersion, tests: tuple[str, ...]) -> dict[str, str | int]:
     total = {name: sum(count[name] for count in counts) for name in _COUNTED}
     failed = total["failures"] + total["errors"]
     passed = total["tests"] - failed - total["skipped"]
-    # None at all is no success.
+    # A run without any test is no success.
     return {
         "pyspark": row.pyspark,
         "passed": passed,

@@ -14,7 +14,7 @@ from spark_versions import SparkVersion
 
 
 def environment(checkout: Path, row: SparkVersion) -> Path:
-    """Return the Python of the environment, made anew where its requirements have changed.
+    """Return the Python of the environment, recreated if its requirements have changed.
 
     Raises CalledProcessError or FetchError if it cannot be made, or the jar cannot be built.
     """
@@ -42,8 +42,8 @@ def environment(checkout: Path, row: SparkVersion) -> Path:
 def take_jars_for(row: SparkVersion, jars: Path) -> None:
     """Replace the jars of a PySpark that are for one Scala by those of Spark SQL for the row's Scala.
 
-    Those of no Scala stay as they are; Hive, MLlib and the like, which the tests do without, are gone.
-    Raises FetchError.
+    Jars without a Scala version stay; Hive, MLlib and others, which the tests do not use, are removed. Raises
+    FetchError.
     """
     fetched = fetch(f"org.apache.spark:spark-sql_{row.scala_binary}:{row.pyspark}", transitive=True)
     for jar in jars.glob("*.jar"):

@@ -1,4 +1,4 @@
-"""A build of Spark as somebody else may have it: members have other names, and it its own revision."""
+"""A custom build of Spark, in which members have other names, with a revision of its own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _VERSION = "spark-version-info.properties"
 
 
 def another_build(folder: Path, without: Collection[str]) -> Path:
-    """Write what makes the installed Spark one, to stand before its jars on a class path; returns `folder`.
+    """Write classes that turn the installed Spark into one, for the front of a class path; return `folder`.
 
-    Members of the names in `without` have another name there, and all of Spark knows it.
+    Members named in `without` have another name there, and all of Spark uses it.
     """
     names = [name.encode() for name in without]
     for module in ("common-utils", "core", "catalyst", "sql"):
@@ -40,7 +40,7 @@ def _of_another_revision(properties: bytes) -> bytes:
 
 
 def _renamed(content: bytes, names: Collection[bytes]) -> bytes:
-    """Give the members of a class file, and those that it mentions, other names."""
+    """Rename the members of a class file, and the members that it refers to."""
     if not is_class(content) or not any(name in content for name in names):
         return content
     found = parse(content)

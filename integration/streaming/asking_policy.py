@@ -1,7 +1,7 @@
-"""The real policy, which is also asked for things by a test: it reads events from files in a folder.
+"""The real policy, which also accepts requests from a test: it reads events from files in a folder.
 
-Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is the folder. Each file
-``*.json`` in it has one event without id and time, and is removed when it was read.
+The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is the folder. Each file
+``*.json`` in it has one event without id and time, and is removed after it was read.
 """
 
 from __future__ import annotations

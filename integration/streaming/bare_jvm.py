@@ -19,7 +19,7 @@ from spark_elastic_tools.java import find_java
 
 @contextmanager
 def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
-    """Give Py4J's view of a fresh JVM, started with these options; `class_path` comes before Spark's."""
+    """Return Py4J's view of a fresh JVM, started with these options; `class_path` comes before Spark's."""
     jars = spark_home() / "jars"
     port, token, process = launch_gateway(
         jarpath=str(next(jars.glob("py4j-*.jar"))),
@@ -31,13 +31,14 @@ def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
         die_on_exit=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    # A PySpark session in this process has replaced it by one that wants the session's JVM, for good.
+    # A PySpark session in this process has permanently replaced it by a function that needs the session's
+    # JVM.
     replaced, java_gateway.get_return_value = java_gateway.get_return_value, protocol.get_return_value
     try:
         yield gateway.jvm
     finally:
         java_gateway.get_return_value = replaced
-        # Not only closed: what is collected later must not look for the JVM any more.
+        # Closing is not enough: objects that are collected later must not look for the JVM any more.
         gateway.shutdown()
         _end(process)
 
@@ -46,7 +47,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-    # With `die_on_exit` the JVM goes when its standard input ends.
+    # With `die_on_exit` the JVM ends when its standard input is closed.
     try:
         process.wait(10)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Call the installed command, with nothing of this machine's in its environment."""
+"""Calls the installed command without this machine's environment."""
 
 from __future__ import annotations
 

@@ -14,20 +14,20 @@ from integration.streaming.world import World, own_world
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Give a JVM without a session."""
+    """Start a JVM without a session."""
     with driver(tmp_path_factory.mktemp("jvm") / "driver") as started:
         yield started
 
 
 @pytest.fixture
 def inbox(tmp_path: Path) -> Inbox:
-    """Give an empty folder for input."""
+    """Make an empty folder for input."""
     return Inbox(tmp_path / "in")
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Give a driver and the policy that rescales its queries when it is told to."""
+    """Start a driver with the policy that rescales queries on request."""
     folder = tmp_path_factory.mktemp("handle")
     with driver(folder / "driver") as jvm, own_world(jvm, folder) as world:
         yield world
@@ -35,7 +35,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def world(shared: World) -> Iterator[World]:
-    """Give it without a query, and without an order."""
+    """Return that driver without a query and without an order."""
     shared.policy.order()
     yield shared
     shared.policy.order()

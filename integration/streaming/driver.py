@@ -37,7 +37,7 @@ appender.file.layout.pattern = %d{{HH:mm:ss.SSS}} %p %c{{1}} [%t]: %m%n%ex
 
 
 def policies_of(jvm: int) -> list[psutil.Process]:
-    """Return the children of a driver's JVM (its process id) that are policy processes and have not ended."""
+    """Return the running children of a driver's JVM (its process id) that are policy processes."""
     found = []
     for child in psutil.Process(jvm).children():
         with suppress(psutil.NoSuchProcess):
@@ -53,22 +53,22 @@ def listening(pid: int) -> set[int]:
 
 
 def is_in(jvm: Any, method: str) -> bool:
-    """Tell whether a thread is in a method, written as a stack trace has it, or in what that has called."""
+    """Return whether a thread is in a method, given as in a stack trace, or in a method called from there."""
     as_text = jvm.scala.runtime.ScalaRunTime.stringOf
     stacks = jvm.java.lang.Thread.getAllStackTraces().values()
     return any(f"{method}(" in as_text(stack) for stack in stacks)
 
 
 def histogram(pid: int) -> Iterator[list[str]]:
-    """Give number, instances, bytes and name of each class in reach; the JVM collects its garbage first."""
+    """Return number, instances, bytes and name of each reachable class, after a garbage collection."""
     lines = map(str.split, tool_output(JCMD, str(pid), "GC.class_histogram").splitlines())
     return (words for words in lines if words and words[0].endswith(":") and len(words) > 3)
 
 
 class Driver:
-    """The JVM of a PySpark application; `conf` of a context is what its application would have been given.
+    """The JVM of a PySpark application; `conf` of a context has the settings its application would be given.
 
-    `jar` is the shim's, that of this package if none is named; `options` are more of them for the JVM.
+    `jar` is the shim's jar, by default that of this package; `options` are additional options of the JVM.
     """
 
     def __init__(
@@ -103,21 +103,21 @@ class Driver:
         return listening(self.pid)
 
     def threads(self) -> list[str]:
-        """Name the JVM's threads."""
+        """Return the names of the JVM's threads."""
         return [str(thread.getName()) for thread in self.jvm.java.lang.Thread.getAllStackTraces().keySet()]
 
     def living(self, name: str) -> int:
-        """Count the objects of a class that are in reach; the JVM collects its garbage for that."""
+        """Return the number of reachable objects of a class, after a garbage collection."""
         return sum(int(words[1]) for words in histogram(self.pid) if words[3] == name)
 
     def living_by_class(self) -> Counter[str]:
-        """Return the bytes of all objects that are in reach, by class; the JVM collects its garbage first."""
+        """Return the bytes of all reachable objects, by class, after a garbage collection."""
         return Counter({words[3]: int(words[2]) for words in histogram(self.pid)})
 
     @contextmanager
     def session(self, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-        """Give a session of a new context on local[2]."""
-        # PySpark keeps the gateway that it met first, and takes no other while it has one.
+        """Start a session of a new context on local[2]."""
+        # PySpark keeps its first gateway and accepts no other while it has one.
         SparkContext._gateway = SparkContext._jvm = None
         settings = SparkConf(loadDefaults=False).setAll(
             [
@@ -138,7 +138,7 @@ class Driver:
             yield spark
         finally:
             spark.stop()
-            # The workers of a local cluster have no other place for the folders of their executors.
+            # The workers of a local cluster can keep the folders of their executors nowhere else.
             shutil.rmtree(spark_home() / "work" / application, ignore_errors=True)
 
     def start(self) -> None:
@@ -164,12 +164,12 @@ class Driver:
 
     def stop(self) -> None:
         process = self._gateway.proc
-        with suppress(Exception):  # a JVM that a test has killed cannot say goodbye
+        with suppress(Exception):  # a JVM that a test has killed cannot answer the shutdown
             self._gateway.shutdown()
         process.stdin.close()
         process.kill()
         process.wait()
-        # PySpark keeps the last gateway for good.
+        # PySpark keeps its last gateway otherwise.
         SparkContext._gateway = None
         SparkContext._jvm = None
 
@@ -178,7 +178,9 @@ class Driver:
 def driver(
     folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None, options: str = ""
 ) -> Iterator[Driver]:
-    """Give a driver without a context yet, with jars beside Spark's and ours; its JVM ends with the block."""
+    """Start a driver without a context, with jars in addition to Spark's and ours;
+    its JVM ends with the block.
+    """
     started = Driver(folder, class_path, jar, options)
     started.start()
     try:

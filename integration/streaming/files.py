@@ -1,4 +1,4 @@
-"""Input for file sources: JSON files that appear at once and whole."""
+"""Input for file sources: JSON files that appear at once and complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Inbox:
         self.files = 0
 
     def put(self, files: int = 1, rows: int = 10) -> None:
-        """Add files of so many rows each."""
+        """Add files with this many rows each."""
         for _ in range(files):
             lines = [json.dumps({"key": i % 7, "value": i}) for i in range(self.rows, self.rows + rows)]
             hidden = self.folder / f".{self.files}.new"

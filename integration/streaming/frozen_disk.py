@@ -1,4 +1,4 @@
-"""A file system that can be frozen: whatever writes to it waits then, and cannot be killed."""
+"""A file system that can be frozen: processes that write to it block, and cannot be killed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _COMMAND_S = 30.0
 
 @define
 class Disk:
-    """A small file system of its own, at `folder`."""
+    """A small separate file system, at `folder`."""
 
     folder: Path
     _thaws: subprocess.Popen[bytes] | None = None
 
     def freeze(self) -> None:
-        """Make every write wait. Raises CalledProcessError."""
+        """Block every write. Raises CalledProcessError."""
         _run("fsfreeze", "--freeze", self.folder)
-        # Whatever ends this process, the pipe is closed then, and nobody waits for ever.
+        # However this process ends, the pipe is closed then, and no process stays blocked forever.
         self._thaws = subprocess.Popen(
             ["sh", "-c", 'read -r _; exec fsfreeze --unfreeze "$0"', str(self.folder)],
             stdin=subprocess.PIPE,
@@ -34,7 +34,7 @@ class Disk:
         )
 
     def thaw(self) -> None:
-        """Let writes go on; nothing happens if it is not frozen. Raises CalledProcessError."""
+        """Unblock writes; does nothing if it is not frozen. Raises CalledProcessError."""
         if self._thaws is not None:
             thaws, self._thaws = self._thaws, None
             thaws.communicate(timeout=_COMMAND_S)
@@ -44,7 +44,7 @@ class Disk:
 
 @contextmanager
 def disk(folder: Path) -> Iterator[Disk]:
-    """Mount one under a new folder, for as long as the block. Raises CalledProcessError where none may be."""
+    """Mount one under a new folder during the block. Raises CalledProcessError without the right to mount."""
     image, place = folder / "image", folder / "disk"
     place.mkdir(parents=True)
     with image.open("wb") as file:
@@ -52,7 +52,7 @@ def disk(folder: Path) -> Iterator[Disk]:
     _run("mkfs.ext4", "-q", image)
     with ExitStack() as closing:
         _run("mount", "-o", "loop", image, place)
-        # Some process may still have a file open there.
+        # A process may still have a file open there.
         closing.callback(_run, "umount", "--lazy", place)
         made = Disk(place)
         closing.callback(made.thaw)
@@ -60,7 +60,7 @@ def disk(folder: Path) -> Iterator[Disk]:
 
 
 def why_not(folder: Path) -> str | None:
-    """Say why no file system can be frozen here, None if one can."""
+    """Return why no file system can be frozen here, None if one can."""
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         return f"there is no {missing[0]}"

@@ -1,6 +1,6 @@
-"""A stand-in for a policy gone mad: its first two processes talk nonsense, the next is the real one.
+"""A stand-in for a broken policy: its first two processes send nonsense, the next one is the real policy.
 
-Arguments: a folder to count the processes in, and whatever the plugin adds.
+Arguments: a folder to count the processes in, followed by the plugin's own arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sink whose micro-batches wait until a test says how they end."""
+"""A sink whose micro-batches wait until a test decides how they end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from integration.streaming.waiting import PATIENCE_S
 
 
 class Held:
-    """A sink whose micro-batches wait until somebody says how they end."""
+    """A sink whose micro-batches wait until `commit` or `fail` is called."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -20,7 +20,7 @@ class Held:
     def __call__(self, batch: DataFrame, number: int) -> None:
         self.begun += 1
         if not self._ends.get(timeout=PATIENCE_S):
-            # Each time in another way: three times in the same way would end the query.
+            # A different error each time: three equal ones in a row would end the query.
             raise ValueError("the sink is " + "very " * self.begun + "ill")
         self.totals.update({row.key: (row.n, row.total) for row in batch.collect()})
 

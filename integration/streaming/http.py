@@ -1,4 +1,4 @@
-"""A plain HTTP client, as any program has one."""
+"""A plain HTTP client, like any program's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT_S = 30.0
 
 @frozen
 class Reply:
-    """What came back."""
+    """An answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,8 @@ class Reply:
 class Client:
     """Asks the server at `url`, each time on a connection of its own.
 
-    `root` stands before every path, `headers` go with every request; `tls` says whom to trust at https.
+    `root` is put before every path, `headers` are sent with every request; `tls` gives the certificates to
+    trust for https.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Client:
         return self.request("GET", path)
 
     def put(self, path: str, body: object, **headers: str) -> Reply:
-        """Send JSON; an underscore in a header stands for a dash."""
+        """Send JSON; an underscore in a header name stands for a dash."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request("PUT", path, sent, {"Content-Type": "application/json", **named})

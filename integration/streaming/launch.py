@@ -1,4 +1,4 @@
-"""Start an application as a user does: spark-submit, whose process is the driver's JVM, or Python."""
+"""Starts an application as a user does: by spark-submit, whose process is the driver's JVM, or by Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ APPS = Path(__file__).parent / "apps"
 CHECKOUT = Path(__file__).parents[2]
 WITH_PLUGIN = {**PLUGIN, "spark.elastic.python": sys.executable}
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
-#: Every change is followed at once: waiting times are for quiet clusters.
+# Every change is followed at once: a test need not wait until its cluster is quiet.
 AT_ONCE = {
     f"{_SCHEDULER}.submission.resourceStabilizationTimeout": "0",
     f"{_SCHEDULER}.executing.cooldownAfterRescaling": "0",
@@ -35,7 +35,9 @@ def submitted(
     master: str = "local[2]",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
-    """Run an application of `apps`, or one by its whole path; it ends with the block, with all it started."""
+    """Run an application of `apps`, or one by its full path; it ends with the block,
+    with its child processes.
+    """
     with launched(application, [str(APPS / application), *arguments], folder, conf, master, env) as process:
         yield process
 
@@ -49,7 +51,7 @@ def launched(
     master: str = "local[2]",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
-    """Run what spark-submit is told to run; it ends with the block, with all it started."""
+    """Run spark-submit with these arguments; it ends with the block, with its child processes."""
     command = [str(spark_home() / "bin" / "spark-submit"), *_flags(conf, master), *program]
     with _running(name, command, folder, env or {}) as process:
         yield process
@@ -89,7 +91,7 @@ def _running(
     folder.mkdir(parents=True, exist_ok=True)
     environment = {
         **isolated_environment(folder / "conf", folder / "local"),
-        "PYTHONPATH": str(CHECKOUT),  # for what applications share with tests
+        "PYTHONPATH": str(CHECKOUT),  # for the code that applications share with tests
         **env,
     }
     process = LoggedProcess(name, command, env=environment, log=folder / "driver.log", cwd=folder)

@@ -1,4 +1,4 @@
-"""A JVM that can have no thread more, as on a machine whose limit of threads or of memory is reached."""
+"""A JVM that can start no more threads, as on a machine at its limit of threads or memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import psutil
 import pytest
 from py4j.protocol import Py4JJavaError
 
-#: What such a JVM is to be started with: there is no room for a thread while there is some for all else.
+# The stack size that such a JVM needs: there is no room for a thread while there is room for everything else.
 LARGE_STACKS = "-Xss512m"
 _ROOM = 256 << 20
 
 
 @contextmanager
 def no_thread_more(jvm: Any) -> Iterator[Callable[[], None]]:
-    """Let each new thread of a JVM with `LARGE_STACKS` (Py4J's view of it) be one that cannot be created.
+    """Make every attempt to create a thread in a JVM with `LARGE_STACKS` (Py4J's view of it) fail.
 
-    Gives what takes the place that ended threads have left since.
+    Yields a function that fills the room that ended threads have left since.
     """
     process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
     kept = process.rlimit(psutil.RLIMIT_AS)
@@ -27,7 +27,7 @@ def no_thread_more(jvm: Any) -> Iterator[Callable[[], None]]:
 
     def take_all() -> None:
         while True:
-            timers.append(jvm.java.util.Timer(True))  # a daemon's thread, and nothing else
+            timers.append(jvm.java.util.Timer(True))  # creates a daemon thread and nothing else
 
     def fill() -> None:
         with pytest.raises(Py4JJavaError, match="unable to create native thread"):

@@ -1,4 +1,4 @@
-"""A Standalone master that stands before the UIs of its applications."""
+"""A Standalone master that is a proxy for the UIs of its applications."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_elastic_lab.demo.processes import LoggedProcess
 
 
 class Proxying(Cluster):
-    """A cluster whose master stands before the UIs of its applications."""
+    """A cluster whose master is a proxy for the UIs of its applications."""
 
     def _start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> LoggedProcess:
         options = f"{env.get('SPARK_DAEMON_JAVA_OPTS', '')} -Dspark.ui.reverseProxy=true"

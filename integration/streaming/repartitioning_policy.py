@@ -1,7 +1,7 @@
-"""A stand-in for the policy, so that re-partitioning comes at a known moment: at the start from a checkpoint.
+"""A stand-in for the policy that re-partitions at a known moment: at the start from a checkpoint.
 
-Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is the partition count
-that each query gets. Of the package it has the way to the driver alone.
+The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is the partition count
+that each query gets. It uses only the package's connection to the driver.
 """
 
 from __future__ import annotations

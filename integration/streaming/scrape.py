@@ -1,4 +1,4 @@
-"""The driver's metrics, read as a monitoring system does."""
+"""The driver's metrics, read like a monitoring system does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ PREFIX = "spark_elastic_"
 
 
 def metric(url: str, name: str, **labels: str) -> float | None:
-    """Read one sample of the driver with this UI, None if it has none, or if its policy knows nothing yet."""
+    """Read one sample of the driver with this UI, None if it does not exist or its
+    policy knows nothing yet.
+    """
     reply = Client(url).get("/elastic/metrics/")
     if reply.status == 503:
         return None

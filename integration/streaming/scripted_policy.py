@@ -1,15 +1,15 @@
-"""A stand-in for the policy, so that rescales come at known moments: it decides nothing, it follows orders.
+"""A stand-in for the policy that rescales at known moments: it decides nothing and follows orders.
 
-Run by the plugin in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
+The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-    orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool, "executors": e}: each
-                  query is rescaled after every n-th progress report (0: never), or once with each new `now`
-                  (0: never), to these counts by turns; with `hold`, a new query has to wait for its first
-                  micro-batch until `hold` is false; each new number of executors is requested (0: none).
-                  A query that fails ends
-    seen.jsonl    what it has seen, ordered and sent, a JSON object a line
+orders.json   {"every": n, "now": m, "counts": [c, ...], "hold": bool, "executors": e}: each
+              query is rescaled after every n-th progress report (0: never), or once with each new `now`
+              (0: never), to these counts by turns; with `hold`, a new query has to wait for its first
+              micro-batch until `hold` is false; each new number of executors is requested (0: none).
+              A query that fails ends
+seen.jsonl    its events, orders and messages, one JSON object per line
 
-Of the package it has the way to the driver alone: what is tested is the shim.
+It uses only the package's connection to the driver: the shim is what is tested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a secured Spark UI needs: a key with its certificate, a login filter, tokens."""
+"""The parts of a secured Spark UI: a key with its certificate, a login filter, tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SOURCE = Path(__file__).parent / f"filters/{FILTER}.java"
 
 
 def compile_filter(folder: Path) -> None:
-    """Compile the filter that wants a name and PASSWORD into a folder for the class path."""
+    """Compile the filter that asks for a name and PASSWORD into a folder for the class path."""
     compile_java(_SOURCE, folder)
 
 
 def make_keystore(folder: Path, name: str) -> tuple[Path, Path]:
-    """Make a keystore (under PASSWORD) with a key for 127.0.0.1 alone, and the file of its certificate."""
+    """Make a keystore (under PASSWORD) with a key for 127.0.0.1 only, and the file of its certificate."""
     keystore, certificate = folder / f"{name}.p12", folder / f"{name}.pem"
     store = ("-alias", name, "-keystore", str(keystore), "-storepass", PASSWORD)
     extensions = ("san=ip:127.0.0.1", "bc:c=ca:true", "ku:c=digitalSignature,keyCertSign")
@@ -31,17 +31,17 @@ def make_keystore(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def base64url(value: bytes) -> str:
-    """Encode as tokens are."""
+    """Encode in the encoding of tokens."""
     return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
 def token(key: bytes) -> str:
-    """Sign a token as Spark's JWSFilter wants it."""
+    """Sign a token for Spark's JWSFilter."""
     parts = ({"alg": "HS256", "typ": "JWT"}, {"sub": "alice"})
     signed = ".".join(base64url(json.dumps(part).encode()) for part in parts)
     return f"{signed}.{base64url(hmac.digest(key, signed.encode(), 'sha256'))}"
 
 
 def basic(user: str) -> str:
-    """Write the header of a login with PASSWORD."""
+    """Return the header of a login with PASSWORD."""
     return "Basic " + base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()

@@ -1,4 +1,4 @@
-"""Programs that the plugin is told to run in place of Python, and the orders of the scripted policy."""
+"""Programs that the plugin runs in place of Python, and the orders of the scripted policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HERE = Path(__file__).parent
 
 
 def program(path: Path, command: Sequence[str], *, pass_arguments: bool = False) -> str:
-    """Write an executable at `path` that becomes `command`; returns what to give `spark.elastic.python`."""
+    """Write an executable at `path` that runs `command`; return the value for `spark.elastic.python`."""
     line = " ".join(["exec", *map(shlex.quote, command), *(['"$@"'] if pass_arguments else [])])
     path.write_text(f"#!/bin/sh\n{line}\n")
     path.chmod(0o755)
@@ -22,7 +22,7 @@ def program(path: Path, command: Sequence[str], *, pass_arguments: bool = False)
 
 
 def held_by(file: Path) -> str:
-    """Write a Python for policy processes beside `file`; none begins while that is there."""
+    """Write a Python for policy processes next to `file`; none starts while that file exists."""
     begin = f'while [ -e {shlex.quote(str(file))} ]; do sleep 0.1; done; exec "$0" "$@"'
     return program(file.with_name("python"), ["/bin/sh", "-c", begin, sys.executable], pass_arguments=True)
 
@@ -33,7 +33,7 @@ def our_script(name: str, *arguments: str) -> list[str]:
 
 
 class ScriptedPolicy:
-    """The other end of scripted_policy.py: gives orders, reads what it has seen."""
+    """The other side of scripted_policy.py: gives orders, and reads what it has recorded."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -51,10 +51,10 @@ class ScriptedPolicy:
         hold: bool = False,
         executors: int = 0,
     ) -> None:
-        """Rescale each query after every so many progress reports (0: never), or once with each new `now`.
+        """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        It goes to these `counts` by turns. `hold` lets new queries wait. So many `executors` are requested,
-        once (0: none).
+        It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
+        requested, once (0: none).
         """
         fresh = self._orders.with_suffix(".new")
         orders = {"every": every, "now": now, "counts": counts, "hold": hold, "executors": executors}
@@ -71,17 +71,17 @@ class ScriptedPolicy:
         return [value for value in map(json.loads, lines) if value["type"] == kind]
 
     def rescales(self, query: str) -> int:
-        """Count the rescales of a query that have been carried out."""
+        """Return the number of rescales of a query that have been carried out."""
         ordered = {order["id"] for order in self.seen("Rescale", query)}
         return sum(done["action"] in ordered for done in self.all("ActionDone"))
 
     def sent(self, kind: str, query: str) -> int:
-        """Count the orders of a type about a query that the shim has taken."""
+        """Return the number of orders of a type about a query that the shim has received."""
         return sum(order["kind"] == kind for order in self.seen("Sent", query))
 
 
 class Requests:
-    """The other end of asking_policy.py: asks the policy for something, as an event."""
+    """The other side of asking_policy.py: sends requests to the policy as events."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -90,7 +90,7 @@ class Requests:
         self.python = program(folder / "policy", our_script("asking_policy.py", str(folder)))
 
     def ask(self, kind: str, **fields: Any) -> None:
-        """Send an event of a kind; its id and time come from the policy process."""
+        """Send an event of a kind; the policy process adds its id and time."""
         hidden = self._folder / "event.new"
         hidden.write_text(json.dumps({"type": kind, **fields}))
         self._asked += 1

@@ -1,4 +1,4 @@
-"""Settings of Spark for streaming state."""
+"""Spark's settings for streaming state."""
 
 REPARTITIONABLE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -6,4 +6,4 @@ REPARTITIONABLE = {
     ),
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
 }
-"""What a query needs whose state is to be re-partitioned."""
+"""The settings of a query whose state will be re-partitioned."""

@@ -1,4 +1,4 @@
-"""The real policy, which tells a test the secret that it was given: it writes it to the file given."""
+"""The real policy, which reveals its secret to a test by writing it to the given file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""With `adviseOnly` a streaming query runs as in plain Spark, and all that would be done to it is said."""
+"""Tests that with `adviseOnly` a streaming query runs as in plain Spark, and every
+decision is only reported.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from spark_elastic.runtime.entries import ActionsEntry, read_journal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-# No number of partitions that the slots of local[2] would bring about.
+# A number of partitions that the slots of local[2] would never lead to.
 OWN_PARTITIONS = 5
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -34,13 +36,13 @@ def test_what_would_be_done_to_a_query_is_said_and_nothing_is_done(
         **AT_ONCE,
         "spark.ui.enabled": "true",
         "spark.sql.shuffle.partitions": str(OWN_PARTITIONS),
-        # As the user has it, so that its state could be moved.
+        # Set by the user, so that the state could be moved.
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
         "spark.elastic.adviseOnly": "true",
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-        # Without the dry run a start would wait for three slots, and fail in the end.
+        # Without the dry run, a start would wait for three slots and finally fail.
         "spark.elastic.query.advised.lowerBound": "3",
         "spark.elastic.query.advised.upperBound": "3",
         "spark.elastic.restartStrategy.type": "fixed-delay",

@@ -1,4 +1,4 @@
-"""On somebody's own build of Spark only that is off which needs what this build does not have."""
+"""Tests that on a custom build of Spark only the features are off that need what this build lacks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 OFF = re.compile(r"spark-elastic: continues without (.*): this build of Spark has (.*)$")
 STREAMS = "rescales, retries and progress of streaming queries"
 COMPARED = "spark-elastic: compared with this build of Spark in "
-# What plain Spark would run with here; the policy takes fewer for two slots.
+# Plain Spark's count here; the policy chooses fewer for two slots.
 PLAIN = 11
 FIRST = 2 if MOVES_STATE else 4 * 2
-# What no Spark of this version has a way for.
+# Features that no Spark of this version supports.
 ABSENT = set() if MOVES_STATE else {"StateMove", "StateReads"}
 
 
@@ -46,9 +46,9 @@ ABSENT = set() if MOVES_STATE else {"StateMove", "StateReads"}
         (["optionalNumCoalescedBuckets"], {"ScanRule", "SourceBoundsRule"}, None),
         (["parseStandaloneMasterUrls"], {"ElasticServlet"}, None),
         (["stopSources"], {"Boundary", "NewSources"}, None),
-        # Overridden, and nobody calls it.
+        # Overridden, but never called.
         (["postColumnarTransitions"], {"ScanRule"}, None),
-        # Only reflection reaches it.
+        # Reached by reflection only.
         (["startLatch"], {"StartLatch"}, None),
         # Needed by all.
         (["getExecutorDecommissionState"], set(), "getExecutorDecommissionState"),
@@ -114,7 +114,7 @@ def test_the_application_goes_on_where_nothing_of_ours_works(tmp_path: Path) -> 
         with jvm.session({**PLUGIN, **PATIENT, **plain}) as spark:
             assert batch_partitions(spark) == PLAIN
             assert streaming_partitions(spark, inbox, tmp_path / "new") == PLAIN
-            # One that we began has a format of its own.
+            # A checkpoint that we started has a format of its own.
             assert streaming_partitions(spark, inbox, begun) == before
         (line,) = [line for line in jvm.said() if "spark-elastic: off" in line]
     assert "the application continues as plain Spark: this build of Spark has no " in line
@@ -127,7 +127,7 @@ def log_at_debug(jvm: Driver, name: str) -> None:
 
 
 def batch_partitions(spark: SparkSession) -> int:
-    """Run a batch query, and return how many partitions its shuffle has written."""
+    """Run a batch query, and return the number of partitions that its shuffle has written."""
     counts = spark.range(100).groupBy((F.col("id") % 7).alias("k")).count()
     assert sorted(row["count"] for row in counts.collect()) == [14] * 5 + [15] * 2
     (partitions,) = written(final_plan(counts))
@@ -135,7 +135,7 @@ def batch_partitions(spark: SparkSession) -> int:
 
 
 def streaming_partitions(spark: SparkSession, inbox: Inbox, checkpoint: Path) -> int:
-    """Run a streaming query with state over more rows, and return how many partitions that has."""
+    """Run a stateful streaming query over more rows, and return the number of partitions of its state."""
     inbox.put(3)
     totals_of_keys = totals(spark, inbox).writeStream.format("memory").queryName("totals")
     query = totals_of_keys.outputMode("complete").option("checkpointLocation", str(checkpoint)).start()

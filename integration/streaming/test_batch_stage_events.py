@@ -1,4 +1,4 @@
-"""What the policy is told of batch stages: what is left of them, once a second; nothing of micro-batches."""
+"""Tests of the events about batch stages: the remaining work, once a second, and none about micro-batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(world: World) -> list[dict[str, Any]]:
 
 
 def slow_rows(world: World, tasks: int, seconds: float) -> None:
-    """Run a stage whose tasks take so long each, then one that reads what they have written."""
+    """Run a stage whose tasks each take this long, then a stage that reads their output."""
     world.spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "false")
     reflect = f"reflect('java.lang.Thread', 'sleep', bigint({round(seconds * 1_000)}))"
     rows = world.spark.range(0, tasks, 1, tasks)
@@ -36,7 +36,7 @@ def test_a_stage_is_told_with_what_is_left_of_it(world: World) -> None:
     shown = [(e["at"], stage) for e in told(world) for stage in e["stages"] if stage["tasks"] == 24]
     assert shown
     times = [at for at, _ in shown]
-    # In the mean: one that was told late on a busy machine does not hold up the next one.
+    # On average: an event that is late on a busy machine does not delay the next one.
     assert times[-1] - times[0] >= 900 * (len(times) - 1)
     done = [stage["done"] for _, stage in shown]
     assert done == sorted(done)
@@ -44,7 +44,7 @@ def test_a_stage_is_told_with_what_is_left_of_it(world: World) -> None:
     for at, stage in shown:
         assert stage["running"] + stage["done"] <= 24
         assert stage["launched"] is None or stage["launched"] <= at
-        # Busy machines take their time for each.
+        # Busy machines add their own time to each task.
         assert 900 * stage["done"] <= stage["run_ms"] <= 30_000 * (stage["done"] + 1)
     assert shown[-1][1]["written_bytes"] > 0
     assert shown[-1][1]["bytes"] is None  # it reads no shuffle
@@ -65,7 +65,7 @@ def test_a_stage_that_reads_a_shuffle_is_told_with_its_bytes(world: World) -> No
 
 
 def test_micro_batches_are_no_batch_stages(world: World, inbox: Inbox) -> None:
-    # What other tests have run is told of.
+    # Wait until the stages of other tests have been reported as ended.
     eventually(lambda: not told(world)[-1:] or not told(world)[-1]["stages"], "nothing is under way")
     before = len(told(world))
     query = totals(world.spark, inbox).writeStream.outputMode("update").format("noop").start()
@@ -80,7 +80,7 @@ def test_micro_batches_are_no_batch_stages(world: World, inbox: Inbox) -> None:
 
 @contextmanager
 def unheard(world: World) -> Iterator[Any]:
-    """Run a slow stage of which the listener bus tells its begin and no more; give the listener."""
+    """Run a slow stage of which the listener bus reports only the start; return the listener."""
     job = Thread(target=slow_rows, args=(world, 24, 1.0))
     job.start()
     bus = world.spark.sparkContext._jsc.sc().listenerBus()
@@ -104,7 +104,7 @@ def test_the_end_of_a_job_is_the_end_of_its_stages(world: World) -> None:
         jvm: Any = world.spark._jvm
         for job in jobs:
             listener.onJobEnd(jvm.org.apache.spark.scheduler.SparkListenerJobEnd(job, 0, None))
-        # The stage itself still runs.
+        # The stage itself is still running.
         eventually(lambda: not told(world)[-1]["stages"], "that it is over is told")
         assert world.spark.sparkContext.statusTracker().getActiveStageIds()
 

@@ -1,4 +1,4 @@
-"""What the shim reads of the settings by itself, before there is a policy process."""
+"""Tests of the settings that the shim reads itself, before there is a policy process."""
 
 from __future__ import annotations
 

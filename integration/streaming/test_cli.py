@@ -1,4 +1,6 @@
-"""The installed command against real drivers: one with the plugin in adaptive mode, one without it."""
+"""Tests of the installed command against real drivers: one with the plugin in
+adaptive mode, one without it.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,11 @@ CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
-    # Each may have all slots: their lower bounds do not add up.
+    # Each query may use all slots: their lower bounds do not add up.
     "spark.elastic.query.counts.slotSharingGroup": "both",
     "spark.elastic.query.spread.slotSharingGroup": "both",
     "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-    # Where the tests' folders are.
+    # The tests' folders are below this one.
     "spark.elastic.savepoint.allowedPrefixes": "/",
     **AT_ONCE,
 }
@@ -38,7 +40,7 @@ CONF = {
 
 @frozen
 class Application:
-    """Two queries in a driver, and the command line that is told where it is by the environment."""
+    """Two queries in a driver, and a command line that gets its address from the environment."""
 
     spark: SparkSession
     journal: Path
@@ -49,7 +51,7 @@ class Application:
         return self.spark.sparkContext.uiWebUrl
 
     def run(self, *arguments: str, expect: int = 0) -> str:
-        """Return what the command writes to standard output, or to standard error if it is to fail."""
+        """Return the command's standard output, or its standard error if it should fail."""
         result = spark_elastic(self.url, *arguments)
         assert result.returncode == expect, result.stdout + result.stderr
         return result.stderr if expect else result.stdout
@@ -125,7 +127,7 @@ def test_sparks_metrics_system_has_the_metrics(application: Application) -> None
         return {name.removeprefix(begin): gauge["value"] for name, gauge in gauges.items() if begin in name}
 
     def told() -> dict[str, float]:
-        """Return all of it once it tells of the last rescale, which it does a second later at most."""
+        """Return all output once it has the last rescale, which takes up to a second."""
         found = shown()
         counted = found.get("rescales_total.update_requirement.completed", 0) >= 3
         return found if counted and found.get("query_partitions.counts") == 2 else {}
@@ -140,7 +142,7 @@ def test_sparks_metrics_system_has_the_metrics(application: Application) -> None
 def test_a_journal_explains_as_its_driver_does(application: Application) -> None:
     told = application.run("explain", "counts")
     from_journal = application.run("explain", "counts", "--journal", str(application.journal))
-    # The times of day and the sentences are the same; how long ago it was changes with each event.
+    # The times of day and the sentences are equal; the relative times change with each event.
     assert [line.partition(", ")[0] for line in from_journal.splitlines()] == [
         line.partition(", ")[0] for line in told.splitlines()
     ]

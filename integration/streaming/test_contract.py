@@ -1,4 +1,4 @@
-"""The golden files are the contract: the shim reads the actions and writes the events, and loses nothing."""
+"""Tests of the golden files, the contract: the shim reads actions and writes events without loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACTIONS = read("actions.json")
 
 
 class Shim:
-    """The shim's reader and writer, in JSON text."""
+    """The shim's reader and writer of JSON text."""
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
@@ -42,14 +42,14 @@ class Shim:
         return {"type": action.getClass().getSimpleName(), **understood}
 
     def again(self, kind: str, value: dict[str, Any]) -> dict[str, Any]:
-        """Read an object of a class of the shim and write it."""
+        """Read an object of a class of the shim and write it again."""
         cls = self._jvm.java.lang.Class.forName(f"org.apache.spark.elastic.{kind}")
         read = self._mapper.treeToValue(self._mapper.readTree(json.dumps(value)), cls)
         written: dict[str, Any] = json.loads(self._mapper.valueToTree(read).toString())
         return written
 
     def gauges(self) -> Callable[..., dict[str, float]]:
-        """Give what tells metrics, if any, and returns what the gauges show then."""
+        """Return a function that updates the metrics, if given, and returns the values of the gauges."""
         registry = self._jvm.com.codahale.metrics.MetricRegistry()
         metrics = self._jvm.org.apache.spark.elastic.PolicyMetrics()
         metrics.show(registry)
@@ -76,7 +76,7 @@ def shim() -> Iterator[Shim]:
 
 @pytest.mark.parametrize("value", ACTIONS, ids=lambda value: f"{value['type']}-{value['id']}")
 def test_the_shim_reads_all_of_an_action(shim: Shim, value: dict[str, Any]) -> None:
-    # What caused an action is the journal's business.
+    # The cause of an action is only for the journal.
     expected = {key: field for key, field in value.items() if key != "cause"}
     assert shim.read_action(value) == expected
 
@@ -90,7 +90,7 @@ def test_the_shim_writes_an_event_as_it_is_agreed(shim: Shim, value: dict[str, A
 def test_the_shim_understands_http_as_it_is_agreed(shim: Shim, name: str, kind: str) -> None:
     value = json.loads((GOLDEN / "http.json").read_text())[name]
     if kind == "HttpRequest":
-        # Whatever stands in a line gets these there.
+        # These are added when the request is queued.
         del value["id"], value["left_ms"]
     assert shim.again(kind, value) == value
 

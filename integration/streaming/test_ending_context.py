@@ -1,4 +1,4 @@
-"""A context that ends beneath its queries keeps nobody waiting for them."""
+"""Tests that a context that ends before its queries does not keep their threads waiting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_who_waits_for_a_query_hears_of_its_end(tmp_path: Path, inbox: Inbox) ->
         query.processAllAvailable()
         waits = threading.Thread(target=query.awaitTermination, daemon=True)
         waits.start()
-        # What stops early when a context does: Spark itself fails to put the query away from now on.
+        # This part of a context ends early: from here on Spark itself fails to remove the query.
         jvm.jvm.org.apache.spark.SparkEnv.get().rpcEnv().shutdown()
         stops = threading.Thread(target=query.stop, daemon=True)
         stops.start()

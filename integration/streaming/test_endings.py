@@ -1,4 +1,4 @@
-"""However an application ends, it ends with the plugin as without it: same exit code, as soon."""
+"""Tests that an application ends with the plugin as without it: with the same exit code, and as fast."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 Launch = Callable[[Path, Mapping[str, str]], AbstractContextManager[LoggedProcess]]
 Act = Callable[[LoggedProcess], None]
 
-# What the plugin may add to the time that plain Spark needs: busy machines are slow.
+# The additional time that the plugin may take compared with plain Spark: busy machines are slow.
 MORE_S = 30.0
 slow = partial(pytest.param, marks=pytest.mark.slow)
 _JAVA = """\
@@ -48,7 +48,7 @@ public class Endings {
 
 @frozen
 class Ended:
-    """How an application ended, and how long it took with all that it had started, in s."""
+    """How an application ended, and the time it took with all of its child processes, in s."""
 
     code: int | None
     took_s: float
@@ -70,11 +70,11 @@ def shell(folder: Path, conf: Mapping[str, str]) -> AbstractContextManager[Logge
 
 
 def by_itself(process: LoggedProcess) -> None:
-    """Let it end."""
+    """Let it end on its own."""
 
 
 def interrupted(process: LoggedProcess) -> None:
-    """Send what Ctrl-C sends: a terminal tells all processes of the group."""
+    """Send the signal of Ctrl-C: a terminal sends it to all processes of the group."""
     os.killpg(process.pid, signal.SIGINT)
 
 
@@ -83,13 +83,13 @@ def terminated(process: LoggedProcess) -> None:
 
 
 def all_terminated(process: LoggedProcess) -> None:
-    """Send what a service manager sends: it tells all processes of a service."""
+    """Send a service manager's signal, which goes to all processes of a service."""
     os.killpg(process.pid, signal.SIGTERM)
 
 
 @pytest.fixture(autouse=True)
 def ctrl_c_reaches_children() -> Iterator[None]:
-    """Undo what a shell does to what it runs in the background: to ignore SIGINT is inherited."""
+    """Undo a shell's setup of background processes: an ignored SIGINT is inherited."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -97,7 +97,7 @@ def ctrl_c_reaches_children() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a Java application."""
+    """Compile a Java application into a jar."""
     folder = tmp_path_factory.mktemp("java")
     source, classes, jar = folder / "Endings.java", folder / "classes", folder / "endings.jar"
     source.write_text(_JAVA)
@@ -119,7 +119,7 @@ def end(launch: Launch, act: Act, folder: Path, conf: Mapping[str, str]) -> Ende
 
 
 def end_alike(launch: Launch, act: Act, code: int, folder: Path, journals: int = 1) -> None:
-    """Run an application with the plugin and without it, at once, and compare how they end."""
+    """Run an application with the plugin and without it, concurrently, and compare how they end."""
     journal = folder / "journal"
     ways = {"plain": {}, "plugin": {**WITH_PLUGIN, "spark.elastic.journal.dir": str(journal)}}
     with ThreadPoolExecutor(len(ways)) as both:
@@ -129,7 +129,7 @@ def end_alike(launch: Launch, act: Act, code: int, folder: Path, journals: int =
     assert plain.code == code
     assert plugin.code == code
     assert plugin.took_s <= plain.took_s + MORE_S
-    # The plugin was at work, not off.
+    # The plugin was active.
     assert len(list(journal.glob("*.jsonl"))) >= journals
 
 
@@ -166,7 +166,7 @@ def test_a_submitted_script_is_ended_while_it_awaits_its_query(tmp_path: Path, a
 @pytest.mark.parametrize(
     ("way", "act", "code"),
     [
-        # PySpark's own handler answers before 4.2, and its call to a JVM that ends as well fails first.
+        # Before 4.2, PySpark's own handler comes first, and its call to a JVM that is ending as well fails.
         ("awaited", interrupted, -signal.SIGINT if SPARK_MINOR >= (4, 2) else 1),
         slow("query_left", by_itself, 0),
         slow("exit", by_itself, 3),
@@ -190,7 +190,7 @@ def test_a_shell_ends_with_its_input(tmp_path: Path) -> None:
 
 
 def test_every_thread_of_ours_is_a_daemon(jvm: Driver) -> None:
-    """What isn't keeps the JVM from ending when the application's own threads have ended."""
+    """Other threads would keep the JVM from ending after the application's own threads have ended."""
 
     def without_daemons() -> Counter[str]:
         threads = jvm.jvm.java.lang.Thread.getAllStackTraces().keySet()
@@ -210,5 +210,5 @@ def test_every_thread_of_ours_is_a_daemon(jvm: Driver) -> None:
     with application(WITH_PLUGIN):
         threads = jvm.jvm.java.lang.Thread.getAllStackTraces().keySet()
         assert "elastic-policy" in {thread.getName() for thread in threads}
-        # Netty has one that comes by chance, in plain Spark too, and ends after a quiet second.
+        # Netty has one that appears randomly, in plain Spark too, and ends after a quiet second.
         eventually(lambda: without_daemons() <= plain, "no thread but Spark's that is no daemon")

@@ -1,4 +1,6 @@
-"""What the driver holds back for the policy process, for how long, and what it keeps to itself."""
+"""Tests of the events that the driver delays for the policy process, for how long,
+and those it never sends.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from integration.streaming.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
-# Long against what a busy machine takes.
+# Long compared with the delays of a busy machine.
 LONGEST_MS = 120_000
 
 

@@ -1,4 +1,4 @@
-"""Runs that fail, beneath the real policy: started again, or ended with the exception of plain Spark."""
+"""Tests of failing runs under the real policy: restarted, or ended with the exception of plain Spark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def session(jvm: Driver, strategy: str, **more: str) -> Iterator[SparkSession]:
 
 
 class Flaky:
-    """A sink that fails as often as it is told, each time in another way unless `same`."""
+    """A sink that fails as often as requested, with a different error each time unless `same`."""
 
     def __init__(self, failures: int, *, same: bool = False) -> None:
         self.left = failures
@@ -70,7 +70,7 @@ class Flaky:
         if self.left > 0:
             self.left -= 1
             self.failed += 1
-            # Words, not numbers: two messages that differ in a number only are taken for the same.
+            # Words, not numbers: two messages that differ only in a number count as the same.
             raise ValueError("the sink is " + ("ill" if self._same else "very " * self.failed + "ill"))
         self.batches[number] = {row.key: (row.n, row.total) for row in batch.collect()}
 
@@ -113,16 +113,16 @@ def test_a_sink_that_recovers_is_met_again_and_nothing_is_lost(
         query.processAllAvailable()
         assert sink.result() == inbox.totals()
         query.stop()
-    # What a failed attempt has committed is not counted for the next one.
+    # Commits of a failed attempt do not count for the next one.
     assert not [line for line in jvm.said()[since:] if "commit tracker already exists" in line]
 
 
 def test_a_failure_waits_for_the_policy_process_that_takes_the_place_of_one_that_hangs(
     jvm: Driver, inbox: Inbox
 ) -> None:
-    """At a start nobody has to wait for that; after a failure its query would be over."""
+    """A start does not have to wait for that, but after a failure the query would end."""
     sink, since = Flaky(failures=0), len(jvm.said())
-    # Less than the 10 s after which a process is taken for one that hangs.
+    # Less than the 10 s after which a process counts as hanging.
     with session(jvm, "fixed-delay", **{"spark.elastic.startTimeout": "8s"}) as spark:
         inbox.put(1)
         query = start(spark, inbox, sink)
@@ -254,7 +254,7 @@ def test_an_outage_is_no_poison(
 ) -> None:
     conf = {"spark.ui.enabled": "true", f"{PREFIX}.fixedDelay.attempts": "100"}
     with socket.socket() as server, session(jvm, "fixed-delay", **conf) as spark:
-        server.bind(("127.0.0.1", 0))  # nobody listens: connections are refused
+        server.bind(("127.0.0.1", 0))  # not listening: connections are refused
         inbox.put(1)
         rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder))
         query = asked(rows, server.getsockname()[1]).start()

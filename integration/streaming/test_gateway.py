@@ -1,4 +1,4 @@
-"""The driver's port for the policy process, and everybody else on the machine who may connect to it."""
+"""Tests of the driver's port for the policy process, and of any other local process that connects to it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.unit.runtime.driver import mac
 
 pytestmark = pytest.mark.integration
 
-# As the shim has it: how long one may take for the proof, and how many may be at it.
+# The shim's own limits: the time for the proof, and the number of connections that may be in it.
 LIMIT_S, MOST = 10.0, 128
-# On a busy machine somebody else's turn takes a while.
+# On a busy machine another process's turn takes a while.
 SLACK_S = 30.0
 
 
 class Gateway:
-    """The shim's gateway in a JVM, and what a policy process is told about it."""
+    """The shim's gateway in a JVM, and the handshake of a policy process."""
 
     def __init__(self, jvm: Any) -> None:
         shim = jvm.org.apache.spark.elastic
@@ -46,18 +46,18 @@ class Gateway:
         self.process = psutil.Process(jvm.java.lang.ProcessHandle.current().pid())
 
     def handshake(self) -> Handshake:
-        """Expect another policy process; return what it is told."""
+        """Expect another policy process; return its handshake."""
         token, address = self._gateway.expectCall(), self._gateway.address()
         host, port = address.getAddress().getHostAddress(), address.getPort()
         return Handshake(address=host, port=port, token=token, version=__version__)
 
     def threads(self) -> list[str]:
-        """Name the gateway's threads."""
+        """Return the names of the gateway's threads."""
         threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet()
         return sorted(str(t.getName()) for t in threads if t.getName().startswith("elastic-gateway"))
 
     def daemons(self) -> bool:
-        """Say whether none of them would keep the JVM."""
+        """Return whether none of them would keep the JVM alive."""
         threads = self._jvm.java.lang.Thread.getAllStackTraces().keySet()
         return all(t.isDaemon() for t in threads if t.getName().startswith("elastic-gateway"))
 
@@ -106,9 +106,9 @@ def stranger(handshake: Handshake) -> socket.socket:
 
 
 def hears_the_end(connection: socket.socket) -> bytes:
-    """Return what the driver says until it lets go."""
+    """Return everything the driver sends until it closes the connection."""
     heard = b""
-    # What it has not read makes its end a reset.
+    # Unread input turns the close into a reset.
     with suppress(ConnectionError):
         while part := connection.recv(4096):
             heard += part
@@ -116,7 +116,7 @@ def hears_the_end(connection: socket.socket) -> bytes:
 
 
 def bytes_taken(connection: socket.socket, part: bytes, every_s: float = 0.0) -> int:
-    """Send until the driver lets go; return how much that was, at most a thousand parts."""
+    """Send until the driver closes the connection; return the number of bytes, at most a thousand parts."""
     sent = 0
     with suppress(ConnectionError):
         for _ in range(1_000):
@@ -127,7 +127,7 @@ def bytes_taken(connection: socket.socket, part: bytes, every_s: float = 0.0) ->
 
 
 def said_well(connection: socket.socket, handshake: Handshake) -> bytes:
-    """Prove what a policy process proves; return all that it says for it."""
+    """Send a policy process's proof; return the complete answer."""
     ours = b"c" * 32
     connection.sendall(ours)
     reply = connection.recv(64, socket.MSG_WAITALL)
@@ -151,7 +151,7 @@ def test_500_who_say_nothing_more_keep_nobody_out_and_cost_no_thread(gateway: Ga
                     connection.sendall(words)
             since = time.monotonic()
             assert exchanges(handshake)
-            # Before any of them has had its time.
+            # Before the time of any of them is up.
             assert time.monotonic() - since < LIMIT_S - 1
             assert gateway.process.num_fds() <= files + MOST + 10
             connected.exchange([], 0)
@@ -223,7 +223,7 @@ def test_a_wrong_proof_is_the_end(gateway: Gateway) -> None:
     with stranger(handshake) as connection:
         connection.sendall(b"c" * 32)
         reply = connection.recv(64, socket.MSG_WAITALL)
-        # What the driver itself has said does not pass for a policy process either.
+        # The driver's own proof does not pass for a policy process's either.
         for_driver = mac(handshake.token, "driver", where, b"c" * 32 + reply[:32])
         assert for_driver == reply[32:]
         connection.sendall(for_driver)
@@ -283,9 +283,9 @@ def test_where_no_file_descriptor_is_left_it_goes_on_when_there_is_one(gateway: 
                 busy = sum(process.cpu_times()[:2])
                 with pytest.raises(TimeoutError):
                     after.recv(64, socket.MSG_WAITALL)
-                # It waits, and does not try again and again.
+                # It waits instead of retrying in a busy loop.
                 assert sum(process.cpu_times()[:2]) - busy < 1
-                # Who is in is served meanwhile.
+                # Open connections are served meanwhile.
                 said_well(before, handshake)
                 assert before.recv(1) == b"+"
                 process.rlimit(psutil.RLIMIT_NOFILE, (soft, hard))
@@ -376,7 +376,7 @@ def test_a_text_of_megabytes_arrives_whole_both_ways(gateway: Gateway) -> None:
 
 
 def open_at(process: psutil.Process, handshake: Handshake) -> list[Any]:
-    """Return the connections of a process that somebody has made to its port."""
+    """Return the connections of a process that other processes have made to its port."""
     return [
         connection
         for connection in process.net_connections("tcp")

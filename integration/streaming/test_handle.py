@@ -1,4 +1,4 @@
-"""What an application sees of its queries is as in plain Spark while they are rescaled.
+"""Tests that an application sees its queries as in plain Spark while they are rescaled.
 
 The policy is a stand-in that rescales queries at known moments: see scripted_policy.py.
 """
@@ -21,7 +21,8 @@ from integration.streaming.world import World, feed_until_rescaled, is_active, s
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-# What makes Spark's stream thread die of a stack overflow when it looks whether an error is an interrupt.
+# With this text, Spark's stream thread dies of a stack overflow when it checks whether an error is an
+# interrupt.
 FATAL_TEXT = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.count. " + "x\n" * 100_000
 
 
@@ -266,7 +267,8 @@ def test_a_query_that_waits_for_its_first_batch_begins_with_the_count_of_its_sta
         (operator,) = query.lastProgress["stateOperators"]
         assert operator["numShufflePartitions"] == 2
         world.policy.order(every=1)
-        feed_until_rescaled(world, inbox, query, 1)  # so store and format are those of a rescalable query
+        # possible only with the store and format of a rescalable query
+        feed_until_rescaled(world, inbox, query, 1)
     query.stop()
 
 
@@ -307,7 +309,7 @@ def test_between_two_moves_of_state_a_batch_is_committed(world: World, inbox: In
     def counts() -> list[int]:
         return [batch["partitions"] for batch in world.policy.seen("QueryProgress", query.id)][seen:]
 
-    # It is told of on another way than the move.
+    # Its event arrives by another path than that of the move.
     assert eventually(counts, "the batch between is told of") == [3]
     query.stop()
 
@@ -372,7 +374,7 @@ def test_the_death_of_the_stream_thread_is_noticed(world: World, inbox: Inbox) -
         release.set()
     stopping.join(PATIENCE_S)
     assert not stopping.is_alive()
-    # Without this the test would show nothing.
+    # This shows that the overflow really happened.
     eventually(lambda: world.driver.printed().count("StackOverflowError") > deaths, "its end is printed")
     assert query.awaitTermination(1) is True
     assert not is_active(query)

@@ -1,4 +1,4 @@
-"""Which errors of ours are no reason for anything else to end."""
+"""Tests of which errors of ours must not end anything else."""
 
 from __future__ import annotations
 

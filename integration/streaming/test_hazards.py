@@ -1,4 +1,6 @@
-"""What can meet a rescale within a run of Spark: maintenance of stores, triggers that end, manual clocks."""
+"""Tests of what can collide with a rescale within a run: store maintenance, ending
+triggers, manual clocks.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ CHANGELOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enab
 def test_maintenance_never_meets_a_store_that_is_moved(
     jvm: Driver, inbox: Inbox, tmp_path: Path, more: dict[str, str]
 ) -> None:
-    """Maintenance unloads stores that the coordinator does not know, and a move lets it forget them all.
+    """Maintenance unloads stores that the coordinator does not know, and a move makes it forget all of them.
 
-    A task that fails ends the query here: local[2] repeats none.
+    A task that fails ends the query here, since local[2] does not retry tasks.
     """
     often = {
         "spark.sql.streaming.stateStore.maintenanceInterval": "10ms",
@@ -68,7 +70,7 @@ def test_a_stateful_query_that_takes_what_is_available_is_moved_between_its_batc
 
         def write(batch: DataFrame, number: int) -> None:
             sink(batch, number)
-            # A busy policy would come too late for some of them: the order after the batch before is there.
+            # Wait for the order after the previous micro-batch, for which a busy policy might be too late.
             behind = len(sink.batches) - first - 1
             eventually(lambda: orders() >= ordered + behind, "an order after each batch before")
 
@@ -83,18 +85,18 @@ def test_a_stateful_query_that_takes_what_is_available_is_moved_between_its_batc
     if stop_first:
         run(3)
     query = run(8)
-    # The first batch's report comes while the second one runs, and the last one's too late.
+    # The report of the first micro-batch comes while the second one runs; that of the last one is too late.
     eventually(lambda: world.policy.rescales(query.id) >= 2, "it was moved more than once")
-    # What a late report brings takes the place of another order, or comes after the end of the run.
+    # An order after a late report replaces another one, or comes after the end of the run.
     failed = {event["error"] for event in world.policy.all("ActionFailed")}
     late = ("another one was ordered after it", "there is no run ")
     assert all(error.startswith(late) for error in failed), failed
-    # One batch a file, and none twice; a move takes a number, too.
+    # One micro-batch per file, and none twice; a move also uses up a number.
     assert len(sink.batches) == len(set(sink.batches)) == (11 if stop_first else 8)
 
 
 def start_with(world: World, clock: Any, frame: DataFrame, checkpoint: Path) -> Any:
-    """Start a query into a table in memory, whose triggers come every second of this clock."""
+    """Start a query into a table in memory, with a trigger every second of this clock."""
     jvm: Any = world.driver.jvm
     sql = jvm.org.apache.spark.sql
     none = jvm.scala.Option.empty()
@@ -129,7 +131,7 @@ def test_with_a_clock_of_its_own_a_query_is_moved_at_its_next_trigger(
         world.policy.order(now=1, counts=(3,))
         eventually(lambda: world.policy.sent("Rescale", query.id), "the order is there")
         inbox.put()
-        # Its time stands still, and so does the query.
+        # The clock stands still, and so does the query.
         assert (batches(), world.policy.rescales(query.id)) == (1, 0)
         clock.advance(1_000)
         eventually(lambda: world.policy.rescales(query.id) == 1, "it is moved at its next trigger")

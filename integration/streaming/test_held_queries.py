@@ -1,4 +1,4 @@
-"""A query that is held waits neither for a policy that is gone nor for a context that ends."""
+"""Tests that a held query waits neither for a policy that has ended nor for a context that is ending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_query_that_waits_for_its_start_ends_with_its_context(
         query = rows.writeStream.format("noop").start()
         eventually(lambda: query.status["message"] == "Is told to wait.", "it is held")
         handle = query._jsq
-    # Its own thread ends it, at the next look after the context has begun to stop.
+    # Its own thread ends it at the next check after the context has begun to stop.
     eventually(lambda: not handle.isActive(), "it has ended")
     assert handle.exception().isEmpty()
     assert not [

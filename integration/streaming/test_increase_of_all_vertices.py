@@ -1,4 +1,6 @@
-"""`minParallelismIncrease` is about all vertices of a query, on a real driver: its sources grow as well."""
+"""Tests on a real driver that `minParallelismIncrease` counts all vertices of a
+query, including its sources.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the scripts for Databricks and EMR install is what a real Spark comes up with.
+"""Tests that a real Spark starts with what the scripts for Databricks and EMR install.
 
 The machines are laid out as the platforms document theirs, around the installed Spark: its own jars, programs
-and Python, by links. Nothing of the shim or of the policy is on any path but what the scripts have put there.
+and Python, by links. The shim and the policy are only where the scripts have put them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.unit.tools.init_scripts.laid_out import Machine, no_process_left, wri
 pytestmark = [pytest.mark.integration, pytest.mark.matrix, pytest.mark.timeout(300)]
 
 SPARK = metadata.version("pyspark")
-# What plain Spark would run with; the policy takes as many as there are slots, or room for more for ever.
+# Plain Spark's count; the policy chooses one per slot, or leaves room where the count is permanent.
 PLAIN, SLOTS = 9, 2
 FIRST = SLOTS if MOVES_STATE else 4 * SLOTS
 
@@ -46,14 +46,14 @@ def lay_out_spark(home: Path, jars: Path) -> None:
 
 
 def on_databricks(machine: Machine) -> tuple[Path, Mapping[str, str]]:
-    """Install as Databricks would; return Spark's home and the settings that the driver gets."""
+    """Install as Databricks would; return Spark's home and the settings of the driver."""
     home, jars = machine.root / "databricks" / "spark", machine.root / "databricks" / "jars"
     machine.put("databricks/spark/VERSION", SPARK)
     machine.put("databricks/driver/conf/spark-branch.conf", "[driver] {\n}\n")
     lay_out_spark(home, jars)
     machine.put_real_python(machine.root / "databricks" / "python" / "bin" / "python")
     succeeded(machine, machine.write("databricks"), DB_IS_DRIVER="TRUE")
-    # Databricks' own reader of these files is nowhere else; each line is a setting.
+    # Databricks' own reader of these files is not available; each line is a setting.
     text = (machine.root / "databricks/driver/conf/00-spark-elastic.conf").read_text()
     return home, dict(re.findall(r'^ +"(.+)" = "(.+)"$', text, re.MULTILINE))
 
@@ -105,7 +105,7 @@ def test_spark_runs_batch_and_stream_with_what_a_script_installed(
 
 
 def run(home: Path, settings: Mapping[str, str], folder: Path, inbox: Inbox) -> Mapping[str, object]:
-    """Submit the application with these settings and no others of ours; return what it has written."""
+    """Submit the application with only these settings of ours; return its output."""
     (folder / "conf").mkdir(parents=True)
     flags = {
         **settings,

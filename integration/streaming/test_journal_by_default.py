@@ -1,4 +1,4 @@
-"""Where nothing is said of a journal there is one, for the driver's user alone."""
+"""Tests that without a setting there is a journal, which only the driver's user can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_journal_is_in_a_folder_of_our_own_and_outlives_the_policy_process(
     inbox: Inbox, tmp_path: Path
 ) -> None:
     inbox.put()
-    # Its temporary files, those of Spark among them, are below this folder.
+    # Its temporary files, including Spark's, are below this folder.
     with driver(tmp_path / "driver") as jvm:
         folder = jvm.folder / "local" / f"spark-elastic-{getpass.getuser()}"
         with jvm.session({**WITH_PLUGIN, "spark.sql.shuffle.partitions": "2"}) as spark:

@@ -1,4 +1,4 @@
-"""Bounds that were set over REST outlive the policy process and the driver, and end with a DELETE."""
+"""Tests that bounds set over REST outlive the policy process and the driver, and end with a DELETE."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONF = {
     **STORAGE,
     "spark.ui.enabled": "true",
     "spark.elastic.schedulerMode": "adaptive",
-    # Nothing is known but what is kept beside the checkpoint.
+    # Only what is stored with the checkpoint is known.
     "spark.elastic.journal.dir": "none",
     **AT_ONCE,
 }
@@ -66,9 +66,9 @@ class Counts:
         return shown["lowerBound"], shown["upperBound"]
 
     def partitions(self) -> int:
-        """Return how many partitions the state of the last micro-batch has, 0 before the first."""
+        """Return the number of partitions of the last micro-batch's state, 0 before the first one."""
         progress = self.query.lastProgress
-        # One that only says that there was nothing to read yet names no state.
+        # A progress report about missing input has no state.
         state = [] if progress is None else progress["stateOperators"]
         return int(state[0]["numShufflePartitions"]) if state else 0
 
@@ -81,7 +81,7 @@ def rates(spark: SparkSession) -> DataFrame:
 
 
 def place(kind: str, folder: Path, storage: Storage) -> tuple[str, Path]:
-    """Return a checkpoint on the disk or on a file system of Hadoop's, and where its bounds are kept."""
+    """Return a checkpoint on the disk or on a Hadoop file system, and the place of its stored bounds."""
     checkpoint = str(folder / "checkpoint") if kind == "disk" else storage.place("checkpoint")
     return checkpoint, Path(urlsplit(checkpoint).path) / "_elastic" / "bounds"
 

@@ -1,4 +1,4 @@
-"""What the metrics say of a real query: its load while it reads, and that it is idle afterwards."""
+"""Tests of the metrics of a real query: its load while it reads, and that it is idle afterwards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def spark(jvm: Driver) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def query(spark: SparkSession, inbox: Inbox) -> Iterator[StreamingQuery]:
-    """Give a query whose rows are all as late."""
+    """Start a query whose rows are all equally late."""
     late = F.expr(f"current_timestamp() - make_interval(0, 0, 0, 0, 0, 0, {LATE_S})")
     rows = stream(spark, inbox).withColumn("at", late).withWatermark("at", "1 hour").repartition("key")
     running = (
@@ -63,7 +63,7 @@ def test_a_query_that_reads_has_a_load_and_one_with_nothing_to_read_is_idle(
         query.processAllAvailable()
 
     def under_load() -> tuple[float, float] | None:
-        """Let it read, and return how late its rows are and what it needs; soon it is idle again."""
+        """Let it read, and return the lag of its rows and its desired slots; soon it is idle again."""
         inbox.put()
         lag, slots = of_the_query("event_time_lag_seconds"), of_the_query("desired_slots")
         has_load = (of_the_query("load_ratio") or 0) > 0
@@ -73,9 +73,9 @@ def test_a_query_that_reads_has_a_load_and_one_with_nothing_to_read_is_idle(
     assert found is not None
     lag, _ = found
     assert of_the_query("trigger_interval_seconds") == TRIGGER_S
-    # A batch's own time is that of its trigger, or a little later.
+    # A micro-batch is timed by its trigger, or a little later.
     assert LATE_S - TRIGGER_S < lag <= LATE_S + TRIGGER_S
-    # Files are not told apart into what is read and what is not.
+    # The source of files does not report its backlog.
     assert of_the_query("backlog_records") is None
 
     eventually(lambda: of_the_query("load_ratio") == 0, "it is idle")

@@ -1,4 +1,4 @@
-"""What the driver's log says: of which query, how loudly, and under which name."""
+"""Tests of the driver's log: the query, the level and the logger of each line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINE = re.compile(r"[\d:.]+ (?P<level>[A-Z]+) (?P<logger>\S+) \[.*?\]: (?P<said>
 
 
 class Log:
-    """The driver's log from now on, as far as it has whole lines of log4j's."""
+    """The driver's log from this moment on, as far as it consists of whole log4j lines."""
 
     def __init__(self, jvm: Driver) -> None:
         self._jvm = jvm
@@ -34,11 +34,11 @@ class Log:
         return self._jvm.said()[self._since :]
 
     def entries(self) -> Iterator[tuple[str, str, str]]:
-        """Give level, logger and words of each."""
+        """Return level, logger and message of each line."""
         yield from (match.groups() for line in self.lines() if (match := LINE.match(line)))  # type: ignore[misc]
 
     def ours(self) -> list[tuple[str, str]]:
-        """Return level and words of those that are the plugin's."""
+        """Return level and message of the plugin's own lines."""
         begin = "spark-elastic: "
         return [
             (level, said.removeprefix(begin)) for level, _, said in self.entries() if said.startswith(begin)
@@ -46,7 +46,7 @@ class Log:
 
 
 class Ill:
-    """A sink that fails twice, with more words than anybody wants to see, and is slow then."""
+    """A sink that fails twice with a very long message, and is slow then."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -113,7 +113,7 @@ def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: I
     for name in said.values():
         failed = "Failed, restarting in 10 ms: ValueError: the sink is"
         assert [line for line in warned if failed in line] != []
-        # Spark has not met the exception, so its trace is ours to show; once, and without what may be secret.
+        # Spark did not see the exception, so we log its trace, once, and without secrets.
         retried = f"query {name}: retrying a failed micro-batch"
         assert warned.count(retried) == 1
         assert [line for line in warned if line.startswith(f"query {name}: ") and line != retried] == [
@@ -121,7 +121,7 @@ def test_a_line_names_its_query_and_a_failure_is_a_warning(jvm: Driver, inbox: I
             f"query {name}: {failed} very very ill",
         ]
     assert re.search(r"^(Caused by: )?py4j\.Py4JException\n\tat py4j\.", "\n".join(log.lines()), re.MULTILINE)
-    # Alerts look for the name of Spark's class.
+    # Alerts match the name of Spark's class.
     behind = {(level, logger) for level, logger, line in log.entries() if "is falling behind" in line}
     assert behind == {("WARN", "ProcessingTimeExecutor")}
     assert not [logger for _, logger, _ in log.entries() if "$anon" in logger]
@@ -138,7 +138,7 @@ def test_of_a_long_error_stays_what_python_has_raised(jvm: Driver) -> None:
         return str(facts.text(jvm.jvm.java.lang.RuntimeException(said)))
 
     assert kept("short\n" + trace[:500]) == "short\n" + trace[:500]
-    # In the middle, at the end, and with more words than are kept.
+    # In the middle, at the end, and longer than the kept text.
     for raised in ("ValueError: the sink is ill", "ValueError: " + "ill " * 1_000):
         for text in (f"Return Message: {trace}{raised}\n\n{java}", f"Return Message: {trace}{raised}"):
             found = kept(text)

@@ -1,4 +1,6 @@
-"""A rescale that is ordered in a micro-batch waits for its end, however long it takes after short ones."""
+"""Tests that a rescale ordered during a micro-batch waits for its end, however long
+it takes after short ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from integration.streaming.world import World, stream
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
 LONG = 3
-# More than anybody has ever had patience for by default.
+# Longer than any default timeout.
 LONG_S = 35.0
 
 

@@ -1,4 +1,4 @@
-"""A savepoint of which the policy process that ordered it has not heard any more is taken again."""
+"""Tests that a savepoint is taken again if the policy process that ordered it died before its outcome."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_who_waits_for_a_savepoint_gets_one_though_the_policy_has_died_meanwhile
             assert api.put(path, {}).status == 202
             eventually(lambda: is_in(jvm.jvm, "AwayStorage.create"), "the copy is under way")
             policy.send_signal(signal.SIGSTOP)
-        # What it is told of that it never reads.
+        # The process never reads the outcome.
         eventually(lambda: list(storage.folder("savepoints").glob("savepoint-*")), "the copy is complete")
         policy.kill()
         eventually(taken, "a savepoint is listed")

@@ -1,4 +1,4 @@
-"""A query that is rescaled hundreds of times leaves nothing behind in its driver."""
+"""Tests that hundreds of rescales of a query leave nothing behind in its driver."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FEW = 8
 
 WARM = 50
 MANY = 550
-# Spark keeps some 11 kB for each: loggers of stores by their names, which stores were uploaded last.
+# Spark keeps about 11 kB per rescale: loggers of stores by name, and the last uploads of stores.
 THREADS, FILES, HEAP = 5, 10, 8 << 20
-# Those that are over are closed by Spark's maintenance, once a minute; a store has ten files and threads.
+# Spark's maintenance closes old stores once a minute; a store has ten files and threads.
 STORES = 6
 OF_A_STORE = ("/StateStoreId", "ChecksumCheckpointFileManager")
 MOST = 8
-# Of what Spark keeps for its UI until there are a thousand of each: nothing that grows while this measures.
+# Spark keeps up to a thousand of each for its UI; with fewer, nothing grows during the measurement.
 KEEP_FEW = {
     f"spark.{kind}": "20"
     for kind in ("ui.retainedJobs", "ui.retainedStages", "ui.retainedTasks", "sql.ui.retainedExecutions")
@@ -41,7 +41,7 @@ KEEP_FEW = {
 
 @frozen
 class Held:
-    """What a driver holds: threads and files by their names, without those of stores, bytes by class."""
+    """A driver's resources: threads and files by name, without those of stores, and bytes by class."""
 
     threads: Counter[str]
     files: Counter[str]
@@ -50,7 +50,7 @@ class Held:
     heap: Counter[str]
 
     def more_than(self, other: Held) -> list[str]:
-        """Say what there is more of than may be, and what has grown most."""
+        """Return which resources exceed the limits, and which have grown most."""
         said = []
         if self.threads.total() > other.threads.total() + THREADS:
             said.append(f"threads: {(self.threads - other.threads).most_common(MOST)}")
@@ -66,20 +66,22 @@ class Held:
 
 
 def names(found: Iterable[str]) -> Counter[str]:
-    """Count names, but those of stores, without what differs from one to the next: numbers and UUIDs."""
+    """Count names, except those of stores, without the parts that vary: numbers and UUIDs."""
     others = (name for name in found if not any(of_a_store in name for of_a_store in OF_A_STORE))
     return Counter(re.sub(r"[0-9a-f-]*\d[0-9a-f-]*", "#", name) for name in others)
 
 
 def open_files(pid: int) -> Iterator[str]:
-    """Give what each file descriptor of a process leads to; one that is closed meanwhile is left out."""
+    """Return the target of each file descriptor of a process; one that is closed meanwhile is left out."""
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
             yield str(descriptor.readlink())
 
 
 def held(world: World, query: StreamingQuery) -> Held:
-    """Look while it is rescaled some times more: the least of each is what stays, the rest comes and goes."""
+    """Measure during a few more rescales and return the minimum of each, since
+    temporary resources come and go.
+    """
     bus = world.spark._jsparkSession.sparkContext().listenerBus()
     looks: list[Held] = []
     until = world.policy.rescales(query.id) + FEW
@@ -107,7 +109,7 @@ def held(world: World, query: StreamingQuery) -> Held:
 
 
 def rescaled(world: World) -> StreamingQuery:
-    """Start a query with a state of a few keys, which is rescaled after each micro-batch."""
+    """Start a query with a state of a few keys that is rescaled after each micro-batch."""
     rows = world.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
     counts = rows.groupBy((F.col("value") % 10).alias("key")).count()
     world.policy.order(every=1)
@@ -118,7 +120,7 @@ def test_no_batch_before_a_rescale_is_kept(jvm: Driver, tmp_path: Path) -> None:
     with own_world(jvm, tmp_path) as world:
         query = rescaled(world)
         eventually(lambda: world.policy.rescales(query.id) >= FEW, "some rescales")
-        # The latest one, and the one that is made from it.
+        # The latest one, and the one that is being made from it.
         assert 1 <= world.driver.living(f"{SHIM}.ResumedBatch") <= 2
         assert query.isActive
         query.stop()

@@ -1,4 +1,4 @@
-"""Modules in the driver's working directory are none of the policy process's."""
+"""Tests that the policy process does not import modules from the driver's working directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 def test_an_empty_part_of_the_path_of_modules_is_not_the_working_directory(tmp_path: Path) -> None:
     folder, journal, taken = tmp_path / "driver", tmp_path / "journal", tmp_path / "taken"
     folder.mkdir()
-    # The application and PySpark do not import it, the policy does.
+    # The application and PySpark do not import it, but the policy does.
     (folder / "attrs.py").write_text(f"open({str(taken)!r}, 'w').close()\nraise SystemExit(77)\n")
     conf = {**WITH_PLUGIN, "spark.elastic.journal.dir": str(journal)}
     path = {"PYTHONPATH": f":{CHECKOUT}"}

@@ -1,4 +1,4 @@
-"""A checkpoint from before: one of plain Spark's with the plugin, and one of ours without its policy."""
+"""Tests of older checkpoints: one of plain Spark with the plugin, and one of ours without the policy."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
 TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\S+)")
-# Enough to make re-partitioning pay; Spark's default of 200 does no more, for a minute.
+# Enough to make re-partitioning pay; Spark's default of 200 would show the same, but take a minute.
 MANY = 50
 
 
 class Totals:
-    """Runs the query until it has read all there is; keeps the newest totals of each key."""
+    """Runs the query until it has read all input; keeps the newest totals of each key."""
 
     def __init__(self, inbox: Inbox, checkpoint: Path) -> None:
         self._inbox = inbox
@@ -39,7 +39,7 @@ class Totals:
         self.now = {row.key: (row.n, row.total) for row in batch.collect()}
 
     def run(self, spark: SparkSession) -> int:
-        """Return in how many partitions the last micro-batch had its state."""
+        """Return the number of partitions of the last micro-batch's state."""
         rows = spark.readStream.schema(SCHEMA).json(str(self._inbox.folder))
         totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
         writer = totals.writeStream.outputMode("complete").foreachBatch(self.keep)
@@ -77,7 +77,7 @@ def test_one_that_we_began_is_read_without_the_policy(
     with jvm.session({**PLUGIN, **PATIENT}) as spark:
         partitions = totals.run(spark)
     inbox.put()
-    # Spark itself does not know in which format it is.
+    # Spark itself does not detect the format.
     kept = tmp_path / "kept"
     shutil.copytree(tmp_path / "checkpoint", kept)
     with jvm.session({}) as spark, pytest.raises(StreamingQueryException):
@@ -97,7 +97,7 @@ def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
         with jvm.session({**PLUGIN, **PATIENT}) as spark:
             partitions = totals.run(spark)
     (tip,) = filter(None, map(TIP.search, jvm.said()[said:]))
-    # `spark-elastic doctor` says the same.
+    # `spark-elastic doctor` gives the same advice.
     assert checks.checkpoints({}, installed_spark()).found.endswith(f" {tip[1]}={tip[2]}")
     inbox.put()
     with jvm.session({tip[1]: tip[2]}) as spark:
@@ -106,7 +106,7 @@ def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
 
 
 def test_state_without_keys_stays_where_spark_looks_for_it(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
-    """Spark's re-partitioning moves it by the hash of no key: to a partition that is never read again."""
+    """Spark's re-partitioning moves it by the hash of no key, to a partition that is never read again."""
     counts: list[int] = []
 
     def count(spark: SparkSession) -> None:
@@ -133,7 +133,7 @@ def test_what_cannot_be_repartitioned_goes_on_as_it_is_and_says_why(
 ) -> None:
     totals = Totals(inbox, tmp_path / "checkpoint")
     inbox.put()
-    # As Spark is shipped: state in HDFS-backed files.
+    # Spark's default: state in HDFS-backed files.
     with jvm.session({"spark.sql.shuffle.partitions": "8"}) as spark:
         assert totals.run(spark) == 8
     inbox.put()

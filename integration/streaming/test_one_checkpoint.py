@@ -1,4 +1,4 @@
-"""Two queries that want one checkpoint, or one name: what Spark says holds."""
+"""Tests of two queries with the same checkpoint, or the same name: Spark's own rules apply."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Every kind of stateful operator keeps its state through rescales: its output is that of plain Spark.
+"""Tests that every kind of stateful operator keeps its state through rescales, with the output of plain
+Spark.
 
-One file is one micro-batch. The counts are multiples of each other, and not.
+One file is one micro-batch. Some counts are multiples of each other, some are not.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CHANGELOG = {"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true"}
 AVRO = {"spark.sql.streaming.stateStore.encodingFormat": "avro"}
-# From 2: a multiple, a divisor, neither, one.
+# Starting from 2: a multiple, a divisor, neither, one.
 COUNTS = (6, 3, 2, 1)
 
 
@@ -46,7 +47,7 @@ def window_counts(rows: DataFrame) -> DataFrame:
 
 def sessions(rows: DataFrame) -> DataFrame:
     gap = F.session_window("time", "8 seconds")
-    # The even keys alone continue for good, the others in turns.
+    # Sessions of even keys never end, those of odd keys end and start again.
     some = timed(rows).where("key % 2 = 0 OR value % 30 < 15")
     return totals(some.groupBy(gap, "key")).select("session_window.*", "key", "n", "total")
 
@@ -79,7 +80,7 @@ def sums_in_pandas(rows: DataFrame) -> DataFrame:
         (total,) = known(state.get) if state.exists else (0,)
         total += sum(int(piece["value"].sum()) for piece in pieces)
         state.update((total,))
-        # Keys are seen every seven seconds; those of three are let go in between.
+        # Each key appears every seven seconds; a third of the keys expires in between.
         state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + (20_000 if key[0] % 3 else 6_000))
         yield pd.DataFrame({"key": [key[0]], "total": [total]})
 
@@ -138,11 +139,11 @@ def memories(rows: DataFrame) -> DataFrame:
     )
 
 
-# One for each way in which Spark keeps state; the others take too long for every run.
+# One per kind of state in Spark; the others take too long for every run.
 FIRST = ("aggregation", "deduplication", "inner_join", "transform_with_state")
-#: Spark has no state of other operators in Avro.
+# Spark stores no other operator's state in Avro.
 OF_AVRO = ("transform_with_state",)
-# With the output mode.
+# Each with its output mode.
 OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
     "aggregation": (lambda rows: totals(rows.groupBy("key")), "update"),
     "aggregation_complete": (lambda rows: totals(rows.groupBy("key")), "complete"),
@@ -191,7 +192,7 @@ def outputs(
 
 @pytest.fixture(scope="module", autouse=True)
 def python_of_workers() -> Iterator[None]:
-    """Let Python workers be this Python, which has pandas."""
+    """Let Python workers use this Python, which has pandas."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         yield
@@ -201,7 +202,7 @@ def python_of_workers() -> Iterator[None]:
 def expected(
     jvm: Driver, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> dict[str, list[Row]]:
-    """Return what plain Spark makes of it."""
+    """Return plain Spark's output."""
     folder = tmp_path_factory.mktemp("expected")
     with jvm.session({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2"}) as spark:
         names = selected(request, "operator")

@@ -1,4 +1,4 @@
-"""Options that Flink has as well, on a real driver: what they say is what then happens."""
+"""Tests on a real driver of the options that Flink has as well: each has its documented effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_as_many_micro_batches_that_fail_as_it_says_are_as_good_as_one_that_is_c
         "spark.elastic.restartStrategy.fixedDelay.attempts": "9",
         "spark.elastic.restartStrategy.fixedDelay.delay": "100ms",
         f"{_SCHEDULER}.rescalePolicy": "always",
-        # Nothing but micro-batches leads to an evaluation. The default would be two that fail.
+        # Only micro-batches lead to an evaluation. By default, two failed ones would be enough.
         f"{_SCHEDULER}.rescaleTrigger.maxDelay": "1h",
         f"{_SCHEDULER}.rescaleTrigger.maxCheckpointFailures": "3",
     }
@@ -54,7 +54,7 @@ def test_as_many_micro_batches_that_fail_as_it_says_are_as_good_as_one_that_is_c
         path = f"/queries/{query.id}"
 
         def commit() -> int:
-            """Let a micro-batch with one more file be committed; return the partitions of its state."""
+            """Commit a micro-batch with one more file; return the partitions of its state."""
             inbox.put()
             sink.commit()
             query.processAllAvailable()
@@ -69,7 +69,7 @@ def test_as_many_micro_batches_that_fail_as_it_says_are_as_good_as_one_that_is_c
             return [decision for decision in found if decision["reason"] == reason]
 
         def awaits(state: str, restarts: int, target: int | None) -> None:
-            """Wait until the query is so, in a micro-batch that has begun."""
+            """Wait until the query is in this state, in a micro-batch that has begun."""
             expected = (state, restarts, target)
             eventually(lambda: shown() == expected and sink.begun == restarts + 2, f"it is {expected}")
 
@@ -86,7 +86,7 @@ def test_as_many_micro_batches_that_fail_as_it_says_are_as_good_as_one_that_is_c
         sink.fail()
         awaits("Restarting", restarts=3, target=2)
         assert len(said("rescale_always")) == 1
-        # So it was decided without a committed one: this is the fourth attempt at the second micro-batch.
+        # So the decision did not wait for a commit: this is the fourth attempt at the second micro-batch.
         assert query.lastProgress is not None
         assert query.lastProgress["batchId"] == 0
         sink.commit()
@@ -101,7 +101,7 @@ def test_in_the_preset_flink_the_parallelism_that_the_user_has_set_is_the_most(
 ) -> None:
     conf = {
         "spark.elastic.batch.preset": "flink",
-        # By this alone it would be 128 partitions, and as many tasks.
+        # This alone would lead to 128 partitions, and as many tasks.
         "spark.elastic.batch.autoParallelism.avgDataVolumePerTask": "1k",
         "spark.default.parallelism": "5",
     }

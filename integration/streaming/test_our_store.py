@@ -1,4 +1,6 @@
-"""What fails only in the state store of our choice fails once: the next start has what the user had."""
+"""Tests that a failure that only our choice of state store causes happens once: the
+next start uses the user's.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,12 @@ pytestmark = [
     pytest.mark.skipif(not MOVES_STATE, reason="a store is chosen from Spark 4.2 on"),
 ]
 
-#: A task that waits for a store that it has open itself waits for all of it.
+# A task that waits for a store that it has open itself waits for the whole timeout.
 IN_VAIN = {"spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "2000"}
 
 
 def cluster(batch: DataFrame, _: int) -> None:
-    """Read the rows twice in one task, as this does with what is not cached."""
+    """Read the rows twice in one task, as this algorithm does with uncached data."""
     columns = VectorAssembler(inputCols=["n", "total"], outputCol="features")
     KMeans(k=2, maxIter=1, seed=1).fit(columns.transform(batch))
 

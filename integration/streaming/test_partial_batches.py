@@ -1,4 +1,6 @@
-"""A `foreachBatch` that reads only a part of its rows, which Spark allows where its check is switched off."""
+"""Tests of a `foreachBatch` that reads only some of its rows, which Spark allows
+with its check switched off.
+"""
 
 from __future__ import annotations
 

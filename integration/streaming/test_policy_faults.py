@@ -1,4 +1,6 @@
-"""Whatever happens to the policy process, the output is right, and at the end nothing of ours is left."""
+"""Tests that the output is right whatever happens to the policy process, and nothing
+of ours is left at the end.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from integration.streaming.waiting import PATIENCE_S, eventually
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 FILES = 6
-# A start waits for 10 s where nothing else is said.
+# By default a start waits for 10 s.
 LATE_S = 14.0
 MINUTE_MS = 60_000
 
@@ -37,7 +39,7 @@ MINUTE_MS = 60_000
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     with driver(tmp_path_factory.mktemp("faults") / "driver") as started:
-        # The first context starts threads and ports of Spark's own that stay; only ours are to be looked for.
+        # The first context starts threads and ports of Spark's own that stay; only ours are checked.
         with started.session({}):
             pass
         yield started
@@ -77,19 +79,19 @@ class Application:
             query.processAllAvailable()
 
     def stop(self) -> None:
-        """Stop the queries: Spark lets their threads look for input for as long as the JVM lives."""
+        """Stop the queries: otherwise their threads look for input as long as the JVM lives."""
         for query in self._queries:
             query.stop()
 
     @property
     def ui(self) -> str:
-        """The address of Spark's UI."""
+        """Return the address of Spark's UI."""
         address = self.spark.sparkContext.uiWebUrl
         assert address is not None
         return address
 
     def gauges(self) -> set[str]:
-        """Name the policy's metrics as Spark's own servlet tells them."""
+        """Return the policy's metrics by name, as reported by Spark's own servlet."""
         prefix = f"plugin.{PLUGIN['spark.plugins']}."
         told = Client(self.ui).get("/metrics/json/").json["gauges"]
         return {name.partition(prefix)[2] for name in told if prefix in name}
@@ -120,9 +122,11 @@ class Application:
 
 @contextmanager
 def application(jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str]) -> Iterator[Application]:
-    """Give an application with the plugin; afterwards nothing of ours is left in the JVM, which runs on."""
+    """Run an application with the plugin; afterwards nothing of ours is left in the
+    JVM, which keeps running.
+    """
     ports = jvm.ports()
-    # Without a policy the application runs with what it asked for, and Spark's 200 would take minutes.
+    # Without a policy the application runs with its own count, and Spark's 200 would take minutes.
     settings = {**WITH_PLUGIN, "spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "2", **conf}
     with jvm.session(settings) as spark:
         running = Application(spark, jvm, inbox, folder)
@@ -148,7 +152,7 @@ def test_a_policy_that_is_killed_is_replaced(jvm: Driver, inbox: Inbox, tmp_path
         for _ in range(2):
             policy = running.policy()
             eventually(lambda: "query_partitions.totals" in running.gauges(), "metrics are told")
-            held.touch()  # The next one has no metrics before this is gone.
+            held.touch()  # The next process has no metrics before this file is gone.
             policy.kill()
             eventually(lambda: running.gauges() == {"slots"}, "the dead process' metrics are gone")
             held.unlink()
@@ -175,7 +179,7 @@ def test_a_policy_that_hangs_is_replaced(jvm: Driver, inbox: Inbox, tmp_path: Pa
 def test_an_application_that_starts_with_a_hanging_policy_goes_on_without_it(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """Nobody answers when the queries are submitted."""
+    """The policy does not answer when the queries are submitted."""
     hanging = program(tmp_path / "hanging", ["sleep", "1000"])
     conf = {"spark.elastic.python": hanging, "spark.elastic.startTimeout": "10s"}
     with application(jvm, inbox, tmp_path, conf) as running:
@@ -208,7 +212,7 @@ def test_a_policy_that_talks_nonsense_is_replaced(jvm: Driver, inbox: Inbox, tmp
         running.process_all()
     assert errors(jvm, since) == []
     replaced = [line for line in jvm.said()[since:] if "restarting the policy process" in line]
-    # On a busy machine one may also be replaced since it is late.
+    # On a busy machine a process may also be replaced because it is late.
     assert sum("made no sense" in line for line in replaced) == 2
 
 
@@ -231,7 +235,7 @@ def test_a_policy_that_cannot_start_is_given_up_with_one_line(
 
 def test_a_python_without_the_policy_engine_is_not_tried_again_at_once(jvm: Driver, tmp_path: Path) -> None:
     since = len(jvm.said())
-    # Without its site-packages this Python has no such module.
+    # Without its site-packages this Python does not have the module.
     bare = program(tmp_path / "bare", [sys.executable, "-I", "-S"], pass_arguments=True)
     with jvm.session({**WITH_PLUGIN, "spark.elastic.python": bare}) as spark:
         eventually(lambda: errors(jvm, since), "the policy is given up")
@@ -244,7 +248,7 @@ def test_a_python_without_the_policy_engine_is_not_tried_again_at_once(jvm: Driv
 
 @pytest.mark.slow
 def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
-    """As when the file system that its Python is on was away for a while."""
+    """As after an outage of the file system with its Python."""
     since = len(jvm.said())
     there = tmp_path / "there"
     real = program(tmp_path / "real", [sys.executable], pass_arguments=True)
@@ -263,7 +267,7 @@ def test_a_policy_that_was_given_up_is_tried_again(jvm: Driver, inbox: Inbox, tm
         query = rate.start()
         eventually(lambda: "query_partitions.later" in running.gauges(), "the new query is told of")
         query.stop()
-    # A query that is stopped in a micro-batch has Spark's own errors.
+    # A query that is stopped during a micro-batch causes errors of Spark's own.
     (line,) = (error for error in errors(jvm, since) if "spark-elastic" in error)
     assert "retrying in 15000 ms" in line
 
@@ -323,7 +327,7 @@ def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: P
         for page in ("/environment/", f"/api/v1/applications/{id_}/environment", "/jobs/"):
             with urllib.request.urlopen(f"{running.ui}{page}", timeout=30) as reply:
                 text = reply.read().decode()
-            # The pages fetch what they show from the API.
+            # The pages fetch their content from the API.
             assert "spark.elastic.python" in text or not page.startswith("/api")
             assert token not in text
     assert token not in "\n".join(jvm.said())
@@ -333,7 +337,7 @@ def test_the_token_is_told_to_nobody_else(jvm: Driver, inbox: Inbox, tmp_path: P
 def read_proc(pid: int, name: str) -> str:
     try:
         return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
-    except OSError:  # it has ended, or is not ours to look at
+    except OSError:  # it has ended, or this user may not inspect it
         return ""
 
 
@@ -352,5 +356,5 @@ def test_the_policy_ends_with_a_driver_that_is_killed(inbox: Inbox, tmp_path: Pa
         os.kill(process.pid, signal.SIGKILL)
         assert process.wait(PATIENCE_S) is not None
         _, alive = psutil.wait_procs(policies, timeout=PATIENCE_S)
-        # Whoever has inherited it may take its time to ask for its exit code.
+        # The process that has inherited it may be slow to collect its exit code.
         assert [policy for policy in alive if policy.status() != psutil.STATUS_ZOMBIE] == []

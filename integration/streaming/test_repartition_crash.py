@@ -1,7 +1,8 @@
-"""The driver is killed at each step of a state re-partitioning; the application, started again, is right.
+"""Tests that kill the driver at each step of a state re-partitioning; after a restart the application is
+right.
 
-One base checkpoint is made, and copied for each step. The re-partitioning is ordered by a stand-in (see
-repartitioning_policy.py), everything else is decided by the real policy.
+One base checkpoint is made, and copied for each step. A stand-in orders the re-partitioning (see
+repartitioning_policy.py), the real policy decides everything else.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 @frozen
 class Application:
-    """A script of `apps`, the keys of its input, and what Spark does when its state is re-partitioned.
+    """A script of `apps`, the keys of its input, and the steps of Spark's re-partitioning of its state.
 
-    The steps are in Spark's order; each is seen in the checkpoint's folder.
+    The steps are in Spark's order; each shows in the checkpoint's folder.
     """
 
     script: str
@@ -40,7 +41,7 @@ class Application:
     conf: dict[str, str]
 
 
-# The metadata of an aggregation has no versions, so that it gets none here.
+# The metadata of an aggregation has no versions, so the re-partitioning writes none.
 AGGREGATION = Application("upserts.py", 50_000, ("offsets", "first_state", "all_state", "commits"), {})
 JOIN = Application(
     "pairs.py",
@@ -59,7 +60,7 @@ ATTEMPTS = 6
 
 
 class Case:
-    """A copy of the base checkpoint with what its batches wrote."""
+    """A copy of the base checkpoint with the output of its micro-batches."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -95,7 +96,7 @@ class Case:
 
 
 class Steps:
-    """How far a re-partitioning has come, told from the folder."""
+    """The progress of a re-partitioning, according to the folder."""
 
     def __init__(self, case: Case, steps: tuple[str, ...]) -> None:
         self._case = case
@@ -137,7 +138,7 @@ class Workplace:
         return process
 
     def crash(self, base: Case, step: str) -> Case:
-        """Kill the driver right after a step; returns what it has left."""
+        """Kill the driver right after a step; return the files that are left."""
         for attempt in range(ATTEMPTS):
             case = base.copy(f"killed-at-{step}")
             steps = Steps(case, self._app.steps)
@@ -152,14 +153,14 @@ class Workplace:
                     time.sleep(0.0005)
                 os.kill(process.pid, signal.SIGKILL)
                 assert process.wait(PATIENCE_S) is not None
-            # What the application says of the loss of its driver.
+            # The application reports the loss of its driver.
             (case.output / "error").unlink(missing_ok=True)
             if steps.last() == step:
                 return case
         raise AssertionError(f"the driver was never dead before the step after '{step}'")
 
     def base(self) -> Case:
-        """Return a checkpoint with what the input up to now has led to."""
+        """Return a checkpoint for the input up to now."""
         (self.folder / "base").mkdir()
         base = Case(self.folder / "base")
         self.run("driver-base", [base], WITH_PLUGIN)
@@ -184,7 +185,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
     cases = {step: work.crash(base, step) for step in AGGREGATION.steps if step in steps}
     plain = {step: case.copy(f"plain-{step}") for step, case in cases.items()}
     again = work.run("driver-again", list(cases.values()), WITH_PLUGIN)
-    # Spark refuses at once or not at all: it needs no policy to have its own settings.
+    # Spark refuses at once or never, and its own settings need no policy.
     work.run(
         "driver-plain",
         list(plain.values()),

@@ -1,4 +1,4 @@
-"""The REST API on a real driver: reads, changes, hostile clients, and a policy that is gone."""
+"""Tests of the REST API on a real driver: reads, changes, hostile clients, and a policy that is away."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONF = {
     **WITH_PLUGIN,
     "spark.ui.enabled": "true",
     "spark.elastic.scheduler-mode": "adaptive",
-    # Each may have all slots: their lower bounds do not add up.
+    # Each query may use all slots: their lower bounds do not add up.
     "spark.elastic.query.counts.slotSharingGroup": "both",
     "spark.elastic.query.spread.slotSharingGroup": "both",
     **AT_ONCE,
@@ -41,7 +41,7 @@ API = "/elastic/api/v1"
 
 
 class Application:
-    """A stateless and a stateful query over rows that come by themselves."""
+    """A stateless and a stateful query over generated rows."""
 
     def __init__(self, spark: SparkSession, jvm: Driver) -> None:
         self.spark = spark
@@ -53,7 +53,7 @@ class Application:
         rows = spark.readStream.format("rate").option("rowsPerSecond", 50).load()
         keyed = rows.withColumn("key", F.col("value") % 7)
         queries = {
-            # A count per batch, which needs a shuffle and no state.
+            # A count per micro-batch, which needs a shuffle and no state.
             "spread": keyed.repartition("key").writeStream.format("noop").queryName("spread"),
             "counts": keyed.groupBy("key").count().writeStream.format("noop").queryName("counts")
             .outputMode("update"),
@@ -69,12 +69,12 @@ class Application:
         return self.api.get(f"/queries/{self.id(name)}").json
 
     def batches(self) -> dict[str, int]:
-        """Return the number of the last batch of each query, as Spark says it."""
+        """Return the number of the last micro-batch of each query, according to Spark."""
         progress = {name: query.lastProgress for name, query in self.running.items()}
         return {name: -1 if last is None else int(last["batchId"]) for name, last in progress.items()}
 
     def goes_on(self) -> None:
-        """Wait until every query has committed two more batches than now."""
+        """Wait until every query has committed two more micro-batches."""
         before = self.batches()
         eventually(
             lambda: all(now >= before[name] + 2 for name, now in self.batches().items()),
@@ -156,7 +156,7 @@ def test_metrics_can_be_collected(application: Application) -> None:
 def test_paths_with_tricks_lead_nowhere(application: Application) -> None:
     for path in ("/%2e%2e/%2e%2e/jobs/", "/..%2f..%2fjobs", "//overview", "/a\\b", "/%00"):
         reply = application.api.get(path)
-        # The Jetty of earlier versions takes dots for a path of Spark's own pages: those are for all to read.
+        # Earlier versions of Jetty resolve the dots to Spark's own pages, which anyone may read.
         page = SPARK_MINOR < (4, 2) and reply.headers["content-type"].startswith("text/html")
         assert page or reply.status in (400, 404), path
     application.goes_on()
@@ -181,7 +181,7 @@ def connect(application: Application, head: str) -> socket.socket:
 
 @pytest.fixture
 def unharmed(application: Application) -> Iterator[Application]:
-    """Whatever a client does, the queries continue, and the policy process is the same and answers."""
+    """Whatever a client does, the queries continue, and the same policy process still answers."""
     policy = application.policy().pid
     yield application
     application.goes_on()
@@ -206,7 +206,7 @@ def test_bodies_that_come_slowly_hold_up_nobody_for_long(unharmed: Application) 
     head = f"PUT {path} HTTP/1.1\nHost: {{host}}\nContent-Type: application/json\nContent-Length: 1000\n\n"
     slow = [connect(unharmed, head) for _ in range(20)]
     begin = time.monotonic()
-    # Not more than a few of them are listened to at all, and reads have their own places.
+    # Only a few of them are read at all, and reads have places of their own.
     assert unharmed.api.get("/overview").status == 200
     drip = threading.Event()
 
@@ -223,7 +223,7 @@ def test_bodies_that_come_slowly_hold_up_nobody_for_long(unharmed: Application) 
     finally:
         drip.set()
         dripping.join()
-    # All that they send takes a thousand seconds.
+    # Sending all bodies completely would take a thousand seconds.
     assert time.monotonic() - begin < 90
     assert found[503] >= 1
     assert found[408] >= 1
@@ -231,7 +231,7 @@ def test_bodies_that_come_slowly_hold_up_nobody_for_long(unharmed: Application) 
 
 
 def test_a_thousand_requests_at_once_are_answered_or_turned_away(unharmed: Application) -> None:
-    # Spark lets few connections stand in line to be accepted, so each brings some requests at once.
+    # Spark's accept queue is short, so each connection sends several requests at once.
     one = f"GET {API}/queries HTTP/1.1\nHost: {{host}}\n\n"
     last = one.replace("\n\n", "\nConnection: close\n\n")
     with ThreadPoolExecutor(20) as pool:
@@ -241,7 +241,7 @@ def test_a_thousand_requests_at_once_are_answered_or_turned_away(unharmed: Appli
         with closing(connection), connection.makefile("rb") as stream:
             return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", stream.read())]
 
-    # All at once: a server that cannot write to a connection for long resets it.
+    # Concurrently: a server that cannot write to a connection for a long time resets it.
     with ThreadPoolExecutor(len(crowd)) as pool:
         found = Counter(chain.from_iterable(pool.map(all_statuses, crowd)))
     assert found.total() == 1_000
@@ -258,7 +258,7 @@ def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Ap
     seen = []
 
     def was_away() -> list[Any]:
-        """Kill the policy, and return the answers that say that it is away."""
+        """Kill the policy, and return the answers that report that it is away."""
         restarts = application.api.get("/overview").json["policyRestarts"]
         application.policy().kill()
 
@@ -271,7 +271,7 @@ def test_while_the_policy_is_away_the_api_says_so_and_comes_back(application: Ap
         eventually(back, "the next policy process answers")
         return [look for look in seen if look[0] == 503]
 
-    # On a busy machine the next one may be there before anybody has looked.
+    # On a busy machine the next process may be up before the first check.
     away = was_away() or was_away()
     assert away
     assert all(retry == "1" for _, _, retry in away)

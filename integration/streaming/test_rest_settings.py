@@ -1,4 +1,4 @@
-"""Which settings, Spark's and ours, open and shut the REST API."""
+"""Tests of the settings, Spark's and ours, that open and shut the REST API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}
 
 @contextmanager
 def api(jvm: Driver, **conf: str) -> Iterator[Client]:
-    """Give a client once the policy answers; an underscore in a setting stands for a dot."""
+    """Return a client once the policy answers; an underscore in a setting stands for a dot."""
     named = {name.replace("_", "."): value for name, value in conf.items()}
     with jvm.session({**CONF, **named}) as spark:
         client = Client(spark.sparkContext.uiWebUrl or "", API)
@@ -33,7 +33,7 @@ def api(jvm: Driver, **conf: str) -> Iterator[Client]:
 
 
 def write(client: Client, user: str | None = None) -> int:
-    """Return the status of a change that would be right but for its query."""
+    """Return the status of a change that would be valid but for its query."""
     as_user = "" if user is None else f"?doAs={user}"
     return client.put(f"/queries/nobody/resource-requirements{as_user}", BODY).status
 
@@ -44,13 +44,13 @@ def test_who_may_kill_nothing_may_change_nothing(jvm: Driver) -> None:
 
 
 def test_the_modify_acl_says_who_may_change_something(jvm: Driver) -> None:
-    # Nobody logs in here, so Spark lets a proxy say who it is for.
+    # There is no login here, so Spark lets a proxy name its user.
     acls = {"spark_acls_enable": "true", "spark_ui_view_acls": "alice,bob", "spark_modify_acls": "alice"}
     with api(jvm, **acls) as client:
         assert write(client, "alice") == 404
         assert write(client, "bob") == 403
         assert client.get("/overview?doAs=bob").status == 200
-        # Spark's own refusal: who may not look at its UI does not come this far.
+        # Spark's own refusal: a user who may not view its UI never reaches the API.
         assert client.get("/overview?doAs=mallory").status == 403
 
 
@@ -72,7 +72,7 @@ def test_it_is_changed_under_its_own_names_and_those_that_are_allowed(jvm: Drive
 def test_an_api_that_is_switched_off_is_not_there(jvm: Driver) -> None:
     with jvm.session({**CONF, "spark.elastic.rest.enabled": "false"}) as spark:
         client = Client(spark.sparkContext.uiWebUrl or "", API)
-        # Spark shows its first page instead.
+        # Spark redirects to its first page instead.
         assert client.get("/overview").status == 302
         assert write(client) == 405
 
@@ -84,10 +84,10 @@ def test_the_masters_proxy_passes_it_on(jvm: Driver, tmp_path: Path) -> None:
             client = Client(cluster.master_ui, f"/proxy/{spark.sparkContext.applicationId}{API}")
             eventually(lambda: client.get("/overview").status == 200, "the API answers through the proxy")
             path = "/queries/nobody/resource-requirements"
-            # A page of Spark's UI has the proxy's origin; the driver is asked for its own name.
+            # A page of Spark's UI has the proxy's origin, while the request has the driver's own host name.
             assert client.put(path, BODY, Origin=f"http://{client.host}").status == 404
             assert client.put(path, BODY, Origin="http://evil.example").status == 403
-            # To its browser such a page is of the master's origin, and only the name tells.
+            # To a browser such a page has the master's origin, and only the host name shows the attack.
             led = client.put(path, BODY, Host="evil.example", Origin="http://evil.example")
             assert (led.status, "spark.elastic.rest.allowedHosts" in led.text) == (403, True)
     assert cluster.left_over() == []

@@ -1,4 +1,4 @@
-"""Queries that start from a savepoint: what they begin with, what they refuse, and what is cut short."""
+"""Tests of queries that start from a savepoint: their state, what they refuse, and interrupted starts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTE = ".spark-elastic-restore"
 
 
 def saved(jvm: Driver, asking: Asking, inbox: Inbox, folder: Path, batches: int = 4) -> Path:
-    """Return a savepoint of the query `totals` after so many micro-batches."""
+    """Return a savepoint of the query `totals` after this many micro-batches."""
     with session(jvm, asking) as spark:
         query = start(spark, inbox, Totals(), folder / "checkpoint")
         inbox.put(batches)
@@ -51,7 +51,7 @@ class Sink:
     conf: dict[str, str]
     parts: tuple[str, ...] = ()
     earlier: int = 0
-    """How many micro-batches of another query there are in its folder."""
+    """The number of micro-batches of another query in its folder."""
 
 
 LOG = "spark.sql.streaming.fileSink.log"
@@ -77,7 +77,7 @@ SINKS = {
 def test_a_file_sink_goes_on_in_another_folder(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path, kind: str
 ) -> None:
-    """Its log is compacted every few micro-batches, and is read from the last time on without a gap."""
+    """Its log is compacted every few micro-batches, and is read completely from the last compaction on."""
     sink = SINKS[kind]
 
     def write(spark: SparkSession, checkpoint: str, out: str, name: str = "written") -> StreamingQuery:
@@ -112,7 +112,7 @@ def test_a_file_sink_goes_on_in_another_folder(
             query.processAllAvailable()
             assert values(spark) == earlier + inbox.values()[before:]
         query.stop()
-        # What writes the log, and what reads it, tells by its files how it is compacted.
+        # Both the writer and the reader of the log detect from its files how it is compacted.
         query = write(spark, "other", "second")
         inbox.put(9)
         query.processAllAvailable()
@@ -156,7 +156,7 @@ def test_a_start_that_was_cut_short_by_an_older_version_is_begun_anew(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
 ) -> None:
     savepoint = saved(jvm, asking, inbox, tmp_path)
-    # All but the offsets had been copied when the driver died.
+    # Everything but the offsets had been copied when the driver died.
     half = tmp_path / "other"
     shutil.copytree(savepoint, half, ignore=shutil.ignore_patterns("offsets", "metadata"))
     (half / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
@@ -235,7 +235,7 @@ def test_what_was_set_for_the_query_is_not_what_another_one_begins_with(
         (kept / name).write_text("{}")
     savepoint = saved(jvm, asking, inbox, tmp_path)
     assert not (savepoint / "_elastic").exists()
-    # Older versions had it in their savepoints.
+    # Older versions stored this folder in their savepoints.
     shutil.copytree(kept, savepoint / "_elastic")
     with session(jvm, asking, **starting_from(str(savepoint))) as spark:
         query = start(spark, inbox, Totals(), tmp_path / "other")
@@ -277,7 +277,7 @@ def test_one_without_its_mark_is_refused(
 def test_one_that_is_behind_its_file_sink_is_refused(
     jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """The sink would leave out what comes under the numbers of micro-batches that it has."""
+    """The sink would skip micro-batches with numbers that it already has."""
 
     def write(spark: SparkSession, checkpoint: str) -> StreamingQuery:
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(inbox.folder))

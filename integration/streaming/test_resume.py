@@ -1,4 +1,4 @@
-"""A policy process that is killed with -9: the next one continues where it was, by its journal."""
+"""Tests that after a kill -9 of the policy process, the next one continues from its journal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_elastic.runtime.replay import replay
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 
-# Another policy process has to come up within these.
+# Another policy process must be up within this time.
 BACKOFF_MS = 20_000
 COOLDOWN_MS = 40_000
 
@@ -46,14 +46,14 @@ def inbox(tmp_path: Path) -> Inbox:
 
 @frozen
 class Application:
-    """A running application, its journal, and the way to kill its policy process."""
+    """A running application, its journal, and a way to kill its policy process."""
 
     spark: SparkSession
     jvm: Driver
     folder: Path
 
     def kill_policy(self) -> None:
-        """Kill it, and wait until the next one has taken up the queries."""
+        """Kill the process, and wait until the next one has taken over the queries."""
         (old,) = policies_of(self.jvm.pid)
         before = self.snapshots()
         old.kill()
@@ -64,7 +64,7 @@ class Application:
         return path
 
     def turns(self) -> list[tuple[Event, list[Action]]]:
-        """Return every event of the journal, with what it led to."""
+        """Return every event of the journal, with its actions."""
         turns: list[tuple[Event, list[Action]]] = []
         for _, entry in read_journal(self.journal()):
             if isinstance(entry, EventEntry):
@@ -77,7 +77,7 @@ class Application:
         return sum(isinstance(event, Snapshot) for event, _ in self.turns())
 
     def times(self, kind: type[Event] | type[Action]) -> list[int]:
-        """Return when events of a kind came, or when actions of it were ordered."""
+        """Return the times of events of a kind, or of actions of a kind."""
         return [
             event.at
             for event, actions in self.turns()
@@ -86,7 +86,7 @@ class Application:
         ]
 
     def timers_of_each_process(self) -> list[list[int]]:
-        """Return the times for which the processes have set timers, in order."""
+        """Return the times of the timers that each process has set, in order."""
         processes: list[list[int]] = []
         for event, actions in self.turns():
             if isinstance(event, Snapshot):
@@ -95,7 +95,7 @@ class Application:
         return processes
 
     def query(self) -> QueryView:
-        """Return the one query as the scheduler of now has it."""
+        """Return the one query as the current scheduler sees it."""
         scheduler: Scheduler | None = None
         for _, entry in read_journal(self.journal()):
             if isinstance(entry, StateEntry):
@@ -107,7 +107,7 @@ class Application:
         return view
 
     def check_journal(self) -> None:
-        """All that the processes have decided is decided again, and no id came twice."""
+        """Check that a replay repeats all decisions of the processes, and that no id occurs twice."""
         result = replay(read_journal(self.journal()), Scheduler)
         assert (result.difference, result.left_out) == (None, 0)
         ids = [action.id for _, actions in self.turns() for action in actions]
@@ -180,7 +180,7 @@ def test_attempts_that_are_used_up_stay_so(jvm: Driver, inbox: Inbox, tmp_path: 
 
 
 def test_a_cooldown_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:
-    """Bounds that shrink under a running query call for a rescale, which the cooldown holds up."""
+    """Shrinking the bounds of a running query calls for a rescale, which the cooldown delays."""
     file = tmp_path / "policy.yaml"
     conf = {
         **fixed_delay(1, 100),
@@ -209,9 +209,9 @@ def test_a_cooldown_ends_when_it_would_have_ended(jvm: Driver, inbox: Inbox, tmp
         eventually(rescaled, "the rescale into the bounds", every_s=0.2)
         began, ordered = running.times(QueryStarted)[0], running.times(Rescale)[0]
         assert ordered - began >= COOLDOWN_MS
-        # Both processes have begun with the same end of the cooldown.
+        # Both processes have started with the same end of the cooldown.
         assert [at[0] for at in running.timers_of_each_process()] == [began + COOLDOWN_MS] * 2
-        # The file says nothing new, and so it is not said again.
+        # The file is unchanged, so it is not reported again.
         assert len(running.times(PolicyFileChanged)) == 2
         query.processAllAvailable()
         assert sink.result() == inbox.totals()

@@ -1,4 +1,4 @@
-"""What a query keeps when it is rescaled, so that a rescale is nothing but a pause."""
+"""Tests of what a query keeps when it is rescaled, so that a rescale is only a pause."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_settings_views_and_functions_are_those_of_the_start(world: World, inbox
 
 
 def test_windows_that_have_closed_do_not_wait_for_new_data(world: World, inbox: Inbox) -> None:
-    """Spark emits them in a batch without data, which it plans from the batch before alone."""
+    """Spark emits them in a micro-batch without data, which it plans from the previous micro-batch alone."""
     windows: list[int] = []
     held, release = threading.Event(), threading.Event()
 

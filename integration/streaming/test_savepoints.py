@@ -1,4 +1,4 @@
-"""Savepoints of running queries: taken, stopped with, started from; what fails changes nothing."""
+"""Tests of savepoints of running queries: taken, stopped with, started from; failures change nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPLETE = re.compile(r"Savepoint of micro-batch (\d+) complete: (\S+)")
 
 
 class Asking:
-    """Asks the policy for savepoints, and reads in the driver's log what it says."""
+    """Requests savepoints from the policy, and reads the driver's log about them."""
 
     def __init__(self, jvm: Driver, folder: Path) -> None:
         self._jvm = jvm
@@ -91,7 +91,7 @@ def starting_from(savepoint: str, name: str = "totals") -> dict[str, str]:
 
 
 def savepoints(folder: Path) -> list[str]:
-    """Return what is in a folder, hidden or not."""
+    """Return the content of a folder, including hidden files."""
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
@@ -125,7 +125,7 @@ def test_it_is_taken_while_the_query_goes_on_and_another_one_starts_from_it(
         query.processAllAvailable()
         assert again.now == inbox.totals()
         query.stop()
-    # The setting stays where it is when the application is started again: now there is a checkpoint.
+    # The setting stays when the application is started again, although there is a checkpoint now.
     with session(jvm, asking, **PROVIDERS[provider], **starting_from(path)) as spark:
         inbox.put(1)
         query = start(spark, inbox, again, tmp_path / "other")
@@ -137,7 +137,7 @@ def test_it_is_taken_while_the_query_goes_on_and_another_one_starts_from_it(
 
 
 def test_a_query_ends_with_its_savepoint(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:
-    # Any file system that Hadoop knows will do: this one is of another scheme than the checkpoint's.
+    # Any file system that Hadoop knows works: this one has another scheme than the checkpoint's.
     (tmp_path / "there").mkdir()
     mounted = {"spark.hadoop.fs.viewfs.mounttable.far.link./away": (tmp_path / "there").as_uri()}
     totals = Totals()
@@ -204,7 +204,7 @@ def test_a_link_does_not_lead_a_savepoint_out_of_where_it_may_be(
         asking.savepoint(query, str(allowed / "nowhere" / "deeper"), within=str(allowed))
         asking.said(re.compile("Savepoint failed: it could not be copied, the driver's log says why"))
         assert list(outside.iterdir()) == []
-        # The folder of the settings may be a link itself.
+        # The configured folder may be a link itself.
         mounted = tmp_path / "mounted"
         asking.savepoint(query, str(mounted / "daily"), within=str(mounted))
         _, path = asking.taken()
@@ -222,14 +222,14 @@ def test_the_oldest_ones_of_the_query_are_removed_and_what_was_cut_short(
     conf = {"spark.elastic.savepointDir": folder.as_uri(), "spark.elastic.savepoint.keep": "2"}
     with session(jvm, asking, **conf) as spark:
         queries = [start(spark, inbox, Totals(), tmp_path / name, name) for name in ("totals", "others")]
-        # Older ones have the highest numbers: the query had started from an older savepoint since. The second
-        # has the mark of an older version of ours, without a time.
+        # The older ones have the highest numbers, since the query later started from an older savepoint. The
+        # second one has the mark of an older version of ours, without a time.
         for name, mark in (("savepoint-901-00000000", "\n1000"), ("savepoint-900-00000000", "")):
             (folder / name).mkdir()
             (folder / name / ".spark-elastic").write_text(queries[0].id + mark)
             os.utime(folder / name / ".spark-elastic", (2, 2))
-        # Drivers were killed while they renamed the first two, and when the third was complete; and somebody
-        # else writes the last.
+        # Drivers were killed while they renamed the first two, and when the third was complete. Another query
+        # is still writing the last one.
         for number, query in enumerate((*[queries[0]] * 3, queries[1])):
             note = f"{query.id}\nfile:{tmp_path / ('totals' if query is queries[0] else 'elsewhere')}"
             (folder / f".savepoint-{number}-0000000f.note").write_text(note)
@@ -246,12 +246,12 @@ def test_the_oldest_ones_of_the_query_are_removed_and_what_was_cut_short(
             asking.savepoint(query, folder.as_uri())
             taken.append(Path(asking.taken()[1]).name)
             if len(taken) == 2:
-                # The one that only had its note left is the newest of the others.
+                # The savepoint with only its note left is the newest of the older ones.
                 kept.append(sorted([*stays, *taken, "savepoint-2-0000000f"]))
                 eventually(lambda: savepoints(folder) == kept[0], "two of the query, and what is another's")
         last = sorted([*stays, taken[0], *taken[-2:]])
         eventually(lambda: savepoints(folder) == last, "two of the query, and all that is not its own")
-        # One that is asked for elsewhere removes nothing.
+        # A savepoint in another folder removes nothing.
         asking.savepoint(queries[0], str(tmp_path / "elsewhere"))
         asking.taken()
         assert savepoints(folder) == last
@@ -276,7 +276,7 @@ def test_a_batch_that_is_not_kept_until_the_end_makes_no_savepoint(
         query = start(spark, inbox, Totals(), checkpoint)
         inbox.put(2)
         query.processAllAvailable()
-        # The copy gets to the end of this file only when a writer has come and gone.
+        # Copying this file ends only after a writer has opened and closed it.
         slow = checkpoint / "slow"
         os.mkfifo(slow)
         asking.savepoint(query, str(target))

@@ -1,4 +1,6 @@
-"""API, tab and command line where Spark's UI has TLS and a filter: tokens, or names and passwords."""
+"""Tests of API, tab and command line behind a Spark UI with TLS and a filter:
+tokens, or names and passwords.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ CONF = {
 KEY = os.urandom(32)
 TOKEN = token(KEY)
 JWS = "org.apache.spark.ui.JWSFilter"
-# The filters, each with what it takes and with the login of one who may do everything.
+# The filters, each with its settings and the login of a user who may do everything.
 FILTERS = {
     "tokens": ({"spark.ui.filters": JWS, f"spark.{JWS}.param.secretKey": base64url(KEY)}, f"Bearer {TOKEN}"),
     "logins": ({"spark.ui.filters": FILTER, f"spark.{FILTER}.param.password": PASSWORD}, basic("alice")),
@@ -57,7 +59,7 @@ API = "/elastic/api/v1"
 
 @frozen
 class Place:
-    """A driver's JVM, the keystore of its UI with the certificate, and a certificate of somebody else."""
+    """A driver's JVM, the keystore of its UI with the certificate, and another server's certificate."""
 
     jvm: Driver
     keystore: Path
@@ -76,7 +78,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @frozen
 class Application:
-    """A query behind a filter; `login` is the one with which `client` asks."""
+    """A query behind a filter; `login` is the login of `client`."""
 
     place: Place
     url: str
@@ -152,7 +154,7 @@ def test_with_a_token_reads_and_changes_work(behind: Application, tmp_path: Path
     eventually(partial(behind.ran_with, 1), "it runs with one")
     said = "\n".join(behind.place.jvm.said())
     assert TOKEN.rpartition(".")[2] not in said
-    # JWSFilter does not say who it is, and whom it does not know Spark lets do everything.
+    # JWSFilter does not name the user, and Spark allows everything to an unknown user.
     assert "New bounds from someone at 127.0.0.1" in said
 
 

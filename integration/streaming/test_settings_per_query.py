@@ -1,4 +1,4 @@
-"""Queries of one application with settings of their own, beneath the real policy."""
+"""Tests of queries of one application with settings of their own, under the real policy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spark_elastic.core.batch.questions import Ranges
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
-# No number of partitions that the slots of local[2] would bring about.
+# A number of partitions that the slots of local[2] would never lead to.
 OWN_PARTITIONS = 5
 QUERIES = "/elastic/api/v1/queries"
 POLICY = """\
@@ -82,7 +82,9 @@ def url_of(spark: SparkSession) -> str:
 
 
 def state_of(query: StreamingQuery) -> tuple[int, str]:
-    """Return the partitions of the state, and the class of the state store's metrics that tells RocksDB."""
+    """Return the partitions of the state, and the class of the store's metrics, which shows whether it is
+    RocksDB.
+    """
     progress = query.lastProgress
     assert progress is not None
     (operator,) = progress["stateOperators"]
@@ -116,7 +118,7 @@ def test_a_query_that_is_off_runs_as_in_plain_spark_beside_one_that_does_not(
 @pytest.mark.skipif(not MOVES_STATE, reason="what a new query starts with is another count")
 def test_each_query_starts_as_its_own_settings_say(spark: SparkSession, inbox: Inbox, tmp_path: Path) -> None:
     expected = {
-        # Its state is never moved, so it leaves room for more slots than two, up to the session's own count.
+        # Its state is never moved, so it leaves room for more than two slots, up to the session's own count.
         "as-spark-has-it": (OWN_PARTITIONS, "hdfs"),
         "narrow": (1, "rocksdb"),
         "own-count": (OWN_PARTITIONS, "rocksdb"),
@@ -183,7 +185,7 @@ def test_a_failure_ends_the_query_that_is_off_and_another_one_is_started_again(
     assert (recovers.failed, orders.runId) == (2, run)
     assert recovers.result() == inbox.totals()
 
-    # More attempts, while it runs: the two of before are used up.
+    # More attempts while it runs: the two earlier ones are used up.
     allow(policy, attempts=4)
     eventually(
         lambda: (

@@ -1,4 +1,6 @@
-"""Sources keep within their bounds from the next micro-batch on, with no restart, and read every row once."""
+"""Tests that sources follow their bounds from the next micro-batch on, without a
+restart, and read rows once.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CONF = {
     **WITH_PLUGIN,
-    # Executors of their own, which do not have the jar.
+    # Separate executors, which do not have the jar.
     "spark.master": "local-cluster[1,2,1024]",
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "true",
@@ -70,7 +72,7 @@ class Shown:
         return [decision["message"] for decision in found if decision["reason"] == reason]
 
     def tasks(self) -> list[tuple[str, int, int | None]]:
-        """Return what the last batch has read: vertex, rows, tasks."""
+        """Return the reads of the last micro-batch: vertex, rows, tasks."""
         last = self.now()["lastBatch"]
         return [] if last is None else [(s["vertex"], s["inputRows"], s["tasks"]) for s in last["sources"]]
 
@@ -90,7 +92,7 @@ def test_the_bounds_of_a_file_source_are_those_of_its_next_batch(spark: SparkSes
     shown = Shown(spark, query)
 
     def read(rows: int) -> set[int | None]:
-        """Return in how many tasks the new files are read, which may come in more than one batch."""
+        """Return the numbers of tasks that read the new files, which may take more than one micro-batch."""
         since = len(query.recentProgress)
         inbox.put(files=FILES, rows=rows)
         query.processAllAvailable()
@@ -103,7 +105,7 @@ def test_the_bounds_of_a_file_source_are_those_of_its_next_batch(spark: SparkSes
     run = query.runId
     assert read(20) <= {1, 2}
     shown.bound(source_0=(9, 9))
-    # The answer says that the bounds are declared; the driver hears of them a moment later.
+    # The answer confirms the declaration; the driver gets the bounds a moment later.
     eventually(lambda: read(20) == {9}, "batches are read within the bounds")
     shown.bound(source_0=(1, 32_768))
     eventually(lambda: all(tasks is not None and tasks < 9 for tasks in read(20)), "they are read without")
@@ -135,7 +137,7 @@ def test_of_other_sources_partitions_are_joined_and_what_cannot_be_had_is_said(
     latest: dict[str, int] = {}
 
     def read(*tasks: int) -> bool:
-        # A batch need not have rows of both.
+        # A micro-batch need not have rows of both sources.
         latest.update((vertex, number) for vertex, _, number in shown.tasks() if number is not None)
         return [latest[vertex] for vertex in sorted(latest)] == list(tasks)
 

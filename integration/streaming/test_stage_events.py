@@ -1,4 +1,4 @@
-"""What the policy is told of stages: those of micro-batches that read a shuffle, and no others."""
+"""Tests of the stage events that the policy gets: for micro-batches that read a shuffle, and no others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TASKS = 5
 def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World, inbox: Inbox) -> None:
     def write(batch: DataFrame, number: int) -> None:
         batch.collect()
-        time.sleep(DRIVER_S)  # such as a call of a service: no executor has a part in it
+        time.sleep(DRIVER_S)  # such as a call of a service: no executor is involved
 
     query = totals(world.spark, inbox).writeStream.foreachBatch(write).outputMode("update").start()
     inbox.put(2)
@@ -33,7 +33,7 @@ def test_what_stages_take_is_told_apart_from_what_the_driver_takes(world: World,
     query.processAllAvailable()
 
     def told_ms() -> dict[int, int]:
-        """Return what each micro-batch has taken, once the second one is told of."""
+        """Return the duration of each micro-batch, once the second one is reported."""
         found = {p["batch"]: p["duration_ms"] for p in world.policy.seen("QueryProgress", query.id)}
         return found if 1 in found else {}
 
@@ -75,7 +75,7 @@ def test_the_jobs_of_a_move_are_no_stages_of_a_batch(world: World, inbox: Inbox)
     eventually(lambda: world.policy.rescales(query.id) == 1, "its state is moved")
     inbox.put()
     query.processAllAvailable()
-    # The move itself has taken number 1.
+    # The move itself has used number 1.
     assert eventually(lambda: told()[1:], "the stages after the move are told") == [2]
     assert told() == [0, 2]
     assert marks == [None, None]
@@ -87,7 +87,7 @@ def test_it_is_told_what_the_tasks_took_and_which_was_far_longer(world: World, i
     def write(batch: DataFrame, number: int) -> None:
         batch.collect()
         if number == 0:
-            return  # what is loaded for the first time takes long in every task
+            return  # the first batch is skipped, since every task loads classes in it
         rows = batch.sparkSession.range(TASKS).repartition(TASKS)
         rows.selectExpr(sleep).write.format("noop").mode("overwrite").save()
 

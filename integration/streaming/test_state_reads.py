@@ -1,4 +1,6 @@
-"""Spark's reader of state reads checkpoints that the plugin has begun, and others, with nothing set."""
+"""Tests that Spark's reader of state reads checkpoints started with and without the
+plugin, without settings.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ pytestmark = [
 
 
 def summed(spark: SparkSession, inbox: Inbox, checkpoint: Path, sink: Totals) -> StreamingQuery:
-    """Run a query that has read two files, one after the other, and stays."""
+    """Run a query that has read two files, one after the other, and keeps running."""
     writer = totals(spark, inbox).writeStream.outputMode("update").foreachBatch(sink)
     query = writer.option("checkpointLocation", str(checkpoint)).start()
     for _ in range(2):
@@ -32,7 +34,7 @@ def summed(spark: SparkSession, inbox: Inbox, checkpoint: Path, sink: Totals) ->
 
 
 def state(spark: SparkSession, checkpoint: Path, **options: bool | int | str) -> DataFrame:
-    """Return what Spark's reader finds in a checkpoint."""
+    """Return the state that Spark's reader finds in a checkpoint."""
     return spark.read.format("statestore").options(**options).load(str(checkpoint))
 
 

@@ -1,4 +1,4 @@
-"""The partition count of a query without state is the one that was ordered, whatever its checkpoint says.
+"""Tests that a stateless query runs with the ordered partition count, whatever its checkpoint contains.
 
 Before Spark 4.1 the offset log has the count of each micro-batch, and reading it sets the session back.
 """
@@ -22,7 +22,7 @@ OLD, SLOTS = 7, 2
 
 
 class Sink:
-    """Notes the count that each micro-batch runs with; fails once in the one with this number."""
+    """Records the count of each micro-batch; fails once in the one with this number."""
 
     def __init__(self, fails_in: int | None = None) -> None:
         self.counts: list[tuple[int, str | None]] = []

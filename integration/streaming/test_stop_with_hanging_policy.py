@@ -1,4 +1,6 @@
-"""A context ends as fast as one of plain Spark, though its policy process hangs, or cannot even be killed."""
+"""Tests that a context stops as fast as in plain Spark, even if its policy process
+hangs or cannot be killed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-# Before the driver would take the policy process for one that hangs, after 10 s.
+# Less than the 10 s after which the driver would consider the policy process hanging.
 MORE_S = 5.0
 
 
@@ -50,7 +52,7 @@ def answering(jvm: Driver, spark: SparkSession) -> psutil.Process:
 
 
 def stop_takes_s(jvm: Driver, conf: Mapping[str, str], before: Callable[[SparkSession], object]) -> float:
-    """Return how long the end of a context takes, after what is done `before` it."""
+    """Return how long the end of a context takes, after `before` has been called."""
     with jvm.session(conf) as spark:
         before(spark)
         began = time.monotonic()
@@ -65,7 +67,9 @@ def check_stops_in_time(
     hang: Callable[[SparkSession], object],
     after: Callable[[], object],
 ) -> None:
-    """Check that a context stops in time though its policy process hangs, and that none is left at last."""
+    """Check that a context stops in time though its policy process hangs, and that no process is left at the
+    end.
+    """
     plain = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),
@@ -78,7 +82,7 @@ def check_stops_in_time(
         eventually(lambda: not policies_of(jvm.pid), "no policy process is left")
         return ours - stop_takes_s(jvm, plain, lambda spark: None)
 
-    # Once is enough: a busy machine takes its time for all that Spark itself does.
+    # One fast stop is enough: on a busy machine Spark's own work takes its time.
     assert any(more_s() < MORE_S for _ in range(3))
 
 
@@ -99,7 +103,7 @@ def test_a_context_whose_policy_cannot_be_killed_stops_in_time(
         policy = answering(jvm, spark)
         policies.append(policy)
         disk.freeze()
-        # It writes down what it is told: of this query.
+        # The policy writes the new query to its journal.
         query = spark.readStream.format("rate").load().writeStream.format("noop").start()
         eventually(lambda: policy.status() == psutil.STATUS_DISK_SLEEP, "it waits for the disk")
         assert spark.range(1000).repartition(4).count() == 1000

@@ -1,4 +1,4 @@
-"""A checkpoint or an input that cannot be reached for a while: its query continues where it can."""
+"""Tests of a checkpoint or an input that is unreachable for a while: its query continues where possible."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Storage:
         return f"away://{self._folder / name}"
 
     def fail_once(self, folder: str) -> None:
-        """Let the next attempt to reach anything below a folder of this name fail."""
+        """Let the next access below a folder of this name fail."""
         self._tried.unlink(missing_ok=True)
         self._away.write_text(f"/{folder}/")
 
@@ -54,11 +54,11 @@ class Storage:
         return self._tried.exists()
 
     def folder(self, name: str) -> Path:
-        """Return where a place is on this machine."""
+        """Return the place's folder on this machine."""
         return self._folder / name
 
     def slow(self, ms: int, operation: str = "all") -> AbstractContextManager[None]:
-        """Let everything, or an operation, take so many ms longer."""
+        """Delay everything, or one operation, by this many ms."""
         return self._odd(f"{operation} 0 {ms}")
 
     def failing(self, operation: str) -> AbstractContextManager[None]:
@@ -76,7 +76,7 @@ class Storage:
 
     @contextmanager
     def away(self, what: str = "somebody has met the storage") -> Iterator[None]:
-        """Take the storage away, and bring it back once somebody has tried to reach it."""
+        """Take the storage away, and bring it back after a failed access."""
         self._tried.unlink(missing_ok=True)
         self._away.touch()
         try:
@@ -104,7 +104,7 @@ def storage(jvm: Driver, tmp_path: Path) -> Storage:
 
 
 def failures(jvm: Driver, since: int) -> list[str]:
-    """Return what the log says of batches that have failed."""
+    """Return the log's lines about failed micro-batches."""
     return [line for line in jvm.said()[since:] if "Failed, restarting in" in line]
 
 
@@ -128,10 +128,10 @@ def test_a_rescale_is_given_up_where_the_storage_is_away_and_waits_for_it_once_b
         eventually(lambda: policy.seen("QueryProgress", query.id), "its first batch")
 
         def tried() -> list[int]:
-            """Return for how many more seconds its checkpoint is tried, each time that it is."""
+            """Return the seconds left for attempts on its checkpoint, for each attempt."""
             return [int(found[1]) for line in jvm.said()[said:] if (found := TRIED.search(line))]
 
-        # Until its next trigger, at midnight, plain Spark would not look at its checkpoint.
+        # Until its next trigger, at midnight, plain Spark would not access its checkpoint.
         with storage.away("the rescale has met the storage"):
             policy.order(now=1, counts=(3,))
             failed = eventually(lambda: policy.all("ActionFailed"), "the rescale is given up")
@@ -147,7 +147,7 @@ def test_a_rescale_is_given_up_where_the_storage_is_away_and_waits_for_it_once_b
         assert query.isActive
         assert query.exception() is None
         query.stop()
-        inbox.put(1)  # the next batch would come at midnight
+        inbox.put(1)  # the next micro-batch would come at midnight
         policy.order()
         again = start(world, inbox, sink, storage.place("checkpoint"))
         eventually(lambda: sink.now == inbox.totals(), "what it has read in all")
@@ -182,7 +182,7 @@ def test_a_trigger_that_never_comes_is_waited_for(jvm: Driver) -> None:
 def test_a_query_that_is_stopped_while_its_checkpoint_is_read_leaves_us_hearing_of_the_others(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """Spark removes a listener that a thread with an interrupt comes back from."""
+    """Spark removes a listener whose thread returns with an interrupt."""
     policy, sink, since = ScriptedPolicy(tmp_path / "policy"), Totals(), len(jvm.said())
 
     def is_with_us() -> bool:
@@ -253,7 +253,7 @@ def test_a_query_with_a_restart_strategy_outlives_the_storage_that_is_away(
 def test_a_query_with_a_restart_strategy_outlives_old_logs_that_could_not_be_removed(
     jvm: Driver, storage: Storage, inbox: Inbox
 ) -> None:
-    """Spark removes them beside the stream thread, and what has failed there would fail each later batch."""
+    """Spark removes them outside the stream thread, and such a failure would fail each later micro-batch."""
     sink, since = Flaky(failures=0), len(jvm.said())
     more = {**MANY_ATTEMPTS, "spark.sql.streaming.minBatchesToRetain": "1"}
 
@@ -356,7 +356,7 @@ def test_a_folder_of_input_that_is_away_for_a_while_is_to_a_query_what_it_is_in_
 def test_a_source_that_can_be_made_at_the_second_attempt_is_in_a_query_of_plain_spark(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
 ) -> None:
-    """Spark makes the sources again when our attempt has failed, and runs the query without a boundary."""
+    """Spark creates the sources again after our attempt has failed, and runs the query without a boundary."""
     sink = Totals()
     with own_world(jvm, tmp_path, **STORAGE) as world:
         inbox.put()

@@ -1,4 +1,4 @@
-"""The target of a query, on a real driver: met before another query has more than it needs."""
+"""Tests the target of a query on a real driver: it is met before another query gets more than it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `foreachBatch` with its own threads that uses the application's session, as a merge of Delta's does."""
+"""Tests of a `foreachBatch` whose own threads use the application's session, as a merge of Delta's does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKED = {"spark.sql.streaming.stateStore.commitValidation.enabled": "true"}
 
 
 class Merge:
-    """Joins each batch with a table of the application's, each thread a share of the keys."""
+    """Joins each batch with a table of the application's; each thread does a share of the keys."""
 
     def __init__(self, spark: SparkSession, *, inherits: bool, cached: bool) -> None:
         self._spark = spark
@@ -58,8 +58,8 @@ class Merge:
         return DataFrame(rows, self._spark)
 
 
-# A task tells which state it has written if its job's local properties say format 2. The query's own session
-# does, and the application's does not.
+# A task reports the state it has written only if its job's local properties say format 2. The query's own
+# session has that property, and the application's session does not.
 @pytest.mark.parametrize(
     "cached", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["read", "cached"]
 )
@@ -83,6 +83,6 @@ def test_it_goes_on_with_the_format_that_can_be_rescaled(
         query.stop()
     assert merge.now == inbox.totals()
     assert merge.names == {key: f"name {key}" for key in range(7)}
-    # Format 2: each commit names the state that it stands for.
+    # In format 2, each commit names its state.
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     assert json.loads(last.read_text().splitlines()[-1])["stateUniqueIds"]

@@ -1,4 +1,6 @@
-"""No thread of ours ends silently: what fails with an error is said, once, and either continues or is off."""
+"""Tests that no thread of ours ends silently: a fatal error is logged once, then the
+thread continues or is off.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ NO_THREAD = "java.lang.OutOfMemoryError: unable to create native thread"
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder with what fails."""
+    """Compile the classes that fail."""
     folder = tmp_path_factory.mktemp("classes")
     for name in ("Failing.java", "ScarceStorage.java"):
         compile_java(Path(__file__).parent / name, folder)
@@ -48,14 +50,14 @@ def jvm(tmp_path_factory: pytest.TempPathFactory, classes: Path) -> Iterator[Dri
 
 
 class Said:
-    """What the log says of us from now on."""
+    """The log's lines about us from this moment on."""
 
     def __init__(self, jvm: Driver) -> None:
         self._jvm = jvm
         self._since = len(jvm.said())
 
     def lines(self, pattern: str) -> list[str]:
-        """Return the warnings and errors of ours with such a text."""
+        """Return our warnings and errors with this text."""
         ours = re.compile(rf" (WARN|ERROR) .*spark-elastic: .*{pattern}")
         return [line for line in self._jvm.said()[self._since :] if ours.search(line)]
 
@@ -85,7 +87,7 @@ def test_a_part_of_a_tick_that_fails_is_said_and_keeps_no_other_from_its_turn(
 
 
 def wait_for_ticks(world: World) -> None:
-    """Wait until the ticker has had its turn: it tells of a new batch stage, once a second."""
+    """Wait until the ticker has had a turn: it reports a new batch stage once a second."""
     ended = len(world.policy.all("BatchStages"))
     world.spark.range(0, 10, 1, 2).repartition(2).count()
     eventually(lambda: len(world.policy.all("BatchStages")) > ended, "stages are told of")
@@ -112,7 +114,7 @@ def test_a_call_of_the_cluster_manager_that_fails_has_an_outcome_and_so_has_the_
 
 
 def wait_for_threads_of_before(jvm: Driver) -> None:
-    """Wait until Netty's threads of contexts before have ended: each makes room for one more."""
+    """Wait until Netty's threads of earlier contexts have ended: each would make room for one more."""
     netty = ("rpc-server-", "rpc-client-", "shuffle-server-", "shuffle-client-", "files-client-")
     eventually(lambda: not any(name.startswith(netty) for name in jvm.threads()), "they have ended")
 
@@ -159,7 +161,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
     jvm: Driver, inbox: Inbox
 ) -> None:
     said, sink = Said(jvm), Totals()
-    # What of Spark itself has found no thread answers nobody at its stop.
+    # Parts of Spark itself that got no thread do not answer at its stop.
     with jvm.session({**WITH_PLUGIN, "spark.rpc.askTimeout": "5s"}) as spark:
         inbox.put()
         rows = totals(spark, inbox)
@@ -168,7 +170,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
         eventually(lambda: policies_of(jvm.pid), "there is a policy process")
 
         def killed() -> list[str]:
-            """Kill whichever is there, and leave no room for the next one's threads."""
+            """Kill the current policy process, and leave no room for the threads of the next one."""
             for process in policies_of(jvm.pid):
                 process.kill()
             fill()
@@ -181,7 +183,7 @@ def test_without_a_thread_to_keep_the_policy_process_the_application_is_one_of_p
         inbox.put()
         query.processAllAvailable()
         assert sink.now == inbox.totals()
-        spark.conf.set("spark.sql.shuffle.partitions", "2")  # nobody chooses a number any more
+        spark.conf.set("spark.sql.shuffle.partitions", "2")  # no policy chooses a number any more
         other = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
         later = other.groupBy((F.col("value") % 3).alias("key")).count().writeStream.format("noop")
         second = later.outputMode("update").start()
@@ -214,7 +216,7 @@ def test_a_start_that_there_is_no_thread_for_fails_and_the_next_one_does_not(
 
 
 def test_who_asks_a_policy_process_that_nobody_keeps_hears_so_at_once(classes: Path, tmp_path: Path) -> None:
-    # The first one can't run, so the keeper says it when the next one does: that is where it fails.
+    # The first process cannot run, so the keeper reports that when the next one runs: that is where it fails.
     tried = shlex.quote(str(tmp_path / "tried"))
     once = f"[ -e {tried} ] || {{ touch {tried}; exit 5; }}"
     begin = ["/bin/sh", "-c", f'{once}; exec "$0" "$@"', sys.executable]

@@ -1,4 +1,4 @@
-"""A shim that does not fit the Spark that it meets takes nothing away from the application."""
+"""Tests that a shim that does not fit its Spark does no harm to the application."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGE = "org/apache/spark/"
 
 
 def changed(to: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
-    """Copy the shim's jar, each file as `change` makes it, None: without it."""
+    """Copy the shim's jar with each file changed by `change`, or left out where that returns None."""
     with zipfile.ZipFile(jar_path()) as ours, zipfile.ZipFile(to, "w") as copy:
         for file in ours.infolist():
             content = change(file.filename, ours.read(file))
@@ -44,7 +44,7 @@ def of_another_spark(name: str, content: bytes) -> bytes:
 
 
 def without(*classes: str) -> Callable[[str, bytes], bytes | None]:
-    """Leave out what Spark would be said not to have: what needs it meets a linkage error."""
+    """Leave classes out as if Spark lacked them: code that needs them causes a linkage error."""
     missing = {f"{PACKAGE}{name}.class" for name in classes}
     return lambda name, content: None if name in missing else content
 
@@ -90,8 +90,8 @@ def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start
     assert totals.now == inbox.totals()
 
 
-# The jar for the default Spark meets each other one in the matrix: on 3.5 it is for another Scala, too.
-@pytest.mark.timeout(600)  # one that is not in the cache is compiled
+# In the matrix, the jar for the default Spark runs on each other one: on 3.5 it is for another Scala, too.
+@pytest.mark.timeout(600)  # one that is not cached is compiled
 @pytest.mark.parametrize("row", each_spark(without=[INSTALLED], matrix=supported()[:1]))
 def test_the_jar_of_another_spark_names_the_one_that_fits(tmp_path: Path, row: SparkVersion) -> None:
     jar = jar_for(row)

@@ -1,4 +1,4 @@
-"""Checkpoints in folders whose names a URI escapes, or takes for something else, are moved like others."""
+"""Tests that checkpoints in folders whose names a URI escapes or misinterprets are moved like others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever has started a query reads and writes for it, in all of its runs."""
+"""Tests that a query reads and writes as the user who started it, in all of its runs."""
 
 from __future__ import annotations
 

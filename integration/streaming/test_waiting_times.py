@@ -1,4 +1,4 @@
-"""Times that a start and a rescale wait, on a real driver: nothing happens before their end, all after."""
+"""Tests of the waiting times of starts and rescales, on a real driver: nothing happens before they end."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ pytestmark = [
 
 _SCHEDULER = "spark.elastic.adaptiveScheduler"
 _SUBMISSION_MS, _EXECUTING_MS, _DELAY_MS = 3_000, 4_000, 3_000
-# More than the slots of local[2], of which there never are more.
+# More than the slots of local[2], which never has more.
 _MANY = 8
 
 
 @frozen
 class Bounded:
-    """A query that keeps totals, and what is said of it."""
+    """A query that keeps totals, and the decisions about it."""
 
     query: StreamingQuery
     inbox: Inbox
     api: Client
 
     def said(self, reason: str, since: int = 0) -> list[Any]:
-        """Return the decisions with a reason from a moment on (epoch ms), the newest last."""
+        """Return the decisions with a reason from a moment on (epoch ms), newest last."""
         found = self.api.get(f"/decisions?query={self.query.id}").json["decisions"]
         return [one for one in reversed(found) if one["reason"] == reason and one["at"] >= since]
 
     def allow(self, upper: int) -> int:
-        """Set its upper bound; return when that came to be in force (epoch ms)."""
+        """Set its upper bound; return when that took effect (epoch ms)."""
         bounds = {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": upper}}}
         before = len(self.said("bounds_requested"))
         assert self.api.put(f"/queries/{self.query.id}/resource-requirements", bounds).status == 200
@@ -54,7 +54,9 @@ class Bounded:
         return int(self.said("bounds_requested")[-1]["at"])
 
     def commit_until(self, reason: str, since: int) -> tuple[Any, int]:
-        """Commit micro-batches until a decision is taken; return it, and how many came before it."""
+        """Commit micro-batches until a decision is made; return it, and the number
+        of micro-batches before it.
+        """
         committed = 0
         while not (found := self.said(reason, since)):
             self.inbox.put()
@@ -67,7 +69,7 @@ class Bounded:
 def bounded(
     jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str], sink: Totals | Held, upper: int
 ) -> Iterator[Bounded]:
-    """Run a query with an upper bound under the settings that are tested."""
+    """Run a query with an upper bound and the tested settings."""
     settings = {
         **WITH_PLUGIN,
         **AT_ONCE,
@@ -75,14 +77,14 @@ def bounded(
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.query.bounded.upperBound": str(upper),
         f"{_SCHEDULER}.rescalePolicy": "always",
-        # Nothing else leads to an evaluation than what a test is about.
+        # Only the cause under test leads to an evaluation.
         f"{_SCHEDULER}.rescaleTrigger.maxDelay": "1h",
         f"{_SCHEDULER}.rescaleTrigger.maxCheckpointFailures": "99",
         **conf,
     }
     with jvm.session(settings) as spark:
         api = Client(spark.sparkContext.uiWebUrl or "", "/elastic/api/v1")
-        # What is submitted while the policy connects is in its first snapshot, too, and then told of twice.
+        # A query submitted while the policy connects is in its first snapshot and reported again.
         eventually(lambda: api.get("/overview").status == 200, "the policy is there")
         writer = totals(spark, inbox).writeStream.queryName("bounded").outputMode("update").foreachBatch(sink)
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()

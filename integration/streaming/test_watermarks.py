@@ -1,6 +1,6 @@
-"""The watermark of a query with several inputs goes on as in plain Spark, through moves of state and retries.
+"""Tests that a query with several inputs keeps plain Spark's watermark through moves of state and retries.
 
-Spark's checkpoint has the watermark of the whole query alone. What each input has come to is in the run.
+Spark's checkpoint has only the watermark of the whole query. The watermark of each input is only in the run.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Seen = list[tuple[list[Row], str]]
 
 
 def nothing(_: str, __: int) -> None:
-    """Leave the query alone."""
+    """Do nothing to the query."""
 
 
 class Sink:
-    """Keeps what the micro-batches emit; fails once in one after so many files."""
+    """Keeps the output of the micro-batches; fails once in the one after this many files."""
 
     def __init__(self, fails_after: int | None = None) -> None:
         self.rows: list[Row] = []
@@ -53,7 +53,7 @@ class Sink:
 def seen(
     spark: SparkSession, inbox: Inbox, sink: Sink, between: Callable[[str, int], None] = nothing
 ) -> Seen:
-    """Return what each file lets the query emit, and the watermark then."""
+    """Return the output after each file, and the watermark then."""
     rows = stream(spark, inbox)
     slow = rows.withColumn("time", F.timestamp_seconds("value")).withWatermark("time", "5 seconds")
     # It is ahead of the other input, and has no rows after the first file.
@@ -79,7 +79,7 @@ def seen(
 
 @pytest.fixture
 def expected(jvm: Driver, tmp_path: Path, policy: str) -> Seen:
-    """Return what plain Spark makes of it."""
+    """Return plain Spark's output."""
     with jvm.session({**REPARTITIONABLE, "spark.sql.shuffle.partitions": "2", POLICY: policy}) as spark:
         found = seen(spark, Inbox(tmp_path / "expected"), Sink())
     if policy == "min":

@@ -1,4 +1,4 @@
-"""Input of the applications that keep the values of keys, and what they should and did make of it."""
+"""Input of the applications that keep the values of keys, and their expected and actual output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Values:
         self._parts = 0
 
     def put(self, files: int) -> None:
-        """Add files, each at once and whole."""
+        """Add files, each at once and complete."""
         for _ in range(files):
             keys = pa.array(range(self._keys), pa.int64())
             values = pc.add(pc.multiply(keys, 3), self._parts)
@@ -30,7 +30,7 @@ class Values:
             self._parts += 1
 
     def expected(self) -> pa.Table:
-        """Return count and sum by key as a batch query gives them; of another engine than the one tested."""
+        """Return count and sum by key, computed by another engine than the tested one."""
         totals = pq.read_table(self.folder).group_by("key").aggregate([("value", "count"), ("value", "sum")])
         return totals.rename_columns(["key", "n", "total"]).sort_by("key")
 
@@ -41,7 +41,7 @@ class Values:
 
 
 def pairs(output: Path) -> pa.Table:
-    """Return all pairs that were written, those that are there twice as often."""
+    """Return all written pairs, including duplicates."""
     batches = [pq.read_table(path) for path in sorted(output.iterdir()) if path.is_dir()]
     return _in_order(pa.concat_tables(batches))
 
@@ -52,7 +52,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 
 
 def last_values(output: Path) -> pa.Table:
-    """Return the last count and sum of each key over all batches that were written."""
+    """Return the last count and sum of each key over all written micro-batches."""
     last: dict[int, tuple[int, int]] = {}
     for batch in sorted(path for path in output.iterdir() if path.is_dir()):
         table = pq.read_table(batch)

@@ -1,4 +1,4 @@
-"""Wait for something to become true, with an end."""
+"""Waits for a condition, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Busy machines are slow; nobody waits this long on a quiet one.
+# Busy machines are slow; on a quiet one no test waits this long.
 PATIENCE_S = 90.0
 
 

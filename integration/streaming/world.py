@@ -25,7 +25,7 @@ from integration.streaming.waiting import eventually
 
 
 class Listener(StreamingQueryListener):
-    """Notes what an application's listener hears: (what, query, run, batch)."""
+    """Records the events of an application's listener: (what, query, run, batch)."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, str, str, int]] = []
@@ -60,7 +60,7 @@ class World:
 
 
 class Totals:
-    """A sink that keeps the newest totals of each key, and the batches that have brought them."""
+    """A sink that keeps the newest totals of each key, and the micro-batches that brought them."""
 
     def __init__(self) -> None:
         self.now: dict[int, tuple[int, int]] = {}
@@ -73,7 +73,7 @@ class Totals:
 
 @contextmanager
 def own_world(jvm: Driver, folder: Path, **conf: str) -> Iterator[World]:
-    """Give a context of its own, with the policy that rescales its queries when it is told to."""
+    """Start a context of its own, with the policy that rescales queries on request."""
     policy = ScriptedPolicy(folder / "policy")
     settings = {**PLUGIN, "spark.elastic.python": policy.python, "spark.sql.shuffle.partitions": "2", **conf}
     with jvm.session(settings) as spark:
@@ -102,7 +102,7 @@ def partitions_after_batch(query: StreamingQuery, inbox: Inbox) -> int:
 
 
 def feed_until_rescaled(world: World, inbox: Inbox, query: StreamingQuery, times: int) -> None:
-    """Put in a file and wait for it to be processed until the query has been rescaled so often."""
+    """Put in files and wait until they are processed, until the query has been rescaled this often."""
 
     def look() -> bool:
         if world.policy.rescales(query.id) < times:
@@ -114,12 +114,12 @@ def feed_until_rescaled(world: World, inbox: Inbox, query: StreamingQuery, times
 
 
 def is_active(query: StreamingQuery) -> bool:
-    """Ask the query; read as an attribute, mypy takes it to stay as it was."""
+    """Call the query's property through a function, as mypy assumes that an attribute keeps its value."""
     return query.isActive
 
 
 def failure(call: Callable[[], Any]) -> str:
-    """Return the text of what a call raises."""
+    """Return the text of the exception that a call raises."""
     with pytest.raises(Exception) as raised:  # noqa: PT011  # Spark's own, whatever class PySpark gives it
         call()
     return str(raised.value)

@@ -1,4 +1,4 @@
-"""A plain PySpark application that spark-submit brings to YARN."""
+"""A plain PySpark application that spark-submit starts on YARN."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOPBACK = "127.0.0.1"
 
 @frozen
 class Application:
-    """What spark-submit has started, and its driver as it is seen through YARN's proxy."""
+    """A process of spark-submit, and its driver as seen through YARN's proxy."""
 
     id: str
     process: LoggedProcess
@@ -31,7 +31,7 @@ class Application:
 
     @property
     def url(self) -> str:
-        """Return what somebody types into a browser, or after --url."""
+        """Return the address for a browser, or for --url."""
         return f"{self.proxy}/proxy/{self.id}"
 
     @property
@@ -39,9 +39,9 @@ class Application:
         return Client(self.proxy, f"/proxy/{self.id}{API}")
 
     def slots(self) -> int | None:
-        """Return how many slots the policy knows, None if nobody answers yet."""
+        """Return the number of slots that the policy knows, None if there is no answer yet."""
         reply = self.client.get("/overview")
-        # Spark's UI has a page of its own, with status 200, until the application is up.
+        # Until the application is up, Spark's UI returns a page of its own, with status 200.
         there = reply.status == 200 and reply.headers.get("content-type") == "application/json"
         return int(reply.json["slots"]["now"]) if there else None
 
@@ -54,9 +54,9 @@ class Application:
         return query
 
     def ran_with(self, **partitions: int) -> bool:
-        """Whether the last micro-batches of these queries had so many partitions.
+        """Return whether the last micro-batches of these queries had this many partitions.
 
-        Where state cannot be moved, `counts` keeps what it began with, and only has to run.
+        Where state cannot be moved, `counts` keeps its first number, and only has to run.
         """
         if self.slots() is None:
             return False
@@ -83,7 +83,7 @@ def application(
         "spark.executor.extraJavaOptions": SMALL_JVM,
         "spark.executorEnv.SPARK_LOCAL_IP": _LOOPBACK,
         "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": _LOOPBACK,
-        # By default every application brings some hundred MB of jars along.
+        # By default every application uploads some hundred MB of jars.
         "spark.yarn.jars": f"local:{spark_home()}/jars/*",
         "spark.yarn.stagingDir": (folder / "staging").as_uri(),
         **conf,

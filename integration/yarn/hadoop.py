@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _HOST = "127.0.0.1"
-# The proxy has an address of its own, so that who asks a driver himself is not taken for it.
+# The proxy has an address of its own, so that a client of the driver itself is not mistaken for it.
 PROXY_HOST = "127.0.0.2"
 _START_S = 120.0
 _STOP_S = 30.0
@@ -31,10 +31,10 @@ _END_S = 5.0
 _POLL_S = 0.05
 _JVM = (
     *("-Xmx384m", *SMALL_JVM.split()),
-    # What wires the daemons of Hadoop 3.3 together defines classes by a method that Java has hidden since.
+    # The dependency injection of Hadoop 3.3's daemons defines classes by a method that newer Javas hide.
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
 )
-# The proxy signs certificates with it, and Hadoop's jars leave it out.
+# The proxy signs certificates with it, and Hadoop's jars do not include it.
 _BOUNCY_CASTLE = "org.bouncycastle:bcpkix-jdk18on:1.82"
 _SERVER = "org.apache.hadoop.yarn.server"
 _MEMORY_MB = 6144
@@ -42,7 +42,7 @@ _CORES = 8
 
 
 def yarn_jars() -> list[Path]:
-    """Return the jars of YARN's daemons beyond pyspark's own, downloading what is not there yet."""
+    """Return the jars of YARN's daemons beyond PySpark's own, downloading those that are missing."""
     (client,) = (spark_home() / "jars").glob("hadoop-client-api-*.jar")
     version = client.stem.removeprefix("hadoop-client-api-")
     daemons = fetch(f"org.apache.hadoop:hadoop-client-minicluster:{version}", transitive=False)
@@ -50,10 +50,10 @@ def yarn_jars() -> list[Path]:
 
 
 class Yarn:
-    """A YARN on loopback, on ports chosen by the system; a context manager that leaves no process.
+    """A YARN on loopback, on ports that the system chooses; a context manager that leaves no process.
 
-    Every folder lies under `folder`. Raises FetchError or NoJavaError if it can't be had, ProcessFailure if
-    it does not start.
+    Every folder lies under `folder`. Raises FetchError or NoJavaError if a part is unavailable,
+    ProcessFailure if YARN does not start.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -81,24 +81,24 @@ class Yarn:
         self.stop()
 
     def add_node(self) -> LoggedProcess:
-        """Start a NodeManager; returns once it is registered."""
+        """Start a NodeManager; return once it is registered."""
         name = f"nodemanager-{len(self._processes)}"
         local, logs = self._folder / name / "local", self._folder / name / "logs"
         own = {"yarn.nodemanager.local-dirs": str(local), "yarn.nodemanager.log-dirs": str(logs)}
         return self._start(name, "nodemanager.NodeManager", "Registered with ResourceManager", own)
 
     def stop(self) -> None:
-        """End everything, containers too; a second time does nothing."""
+        """End everything, containers too; calling it again does nothing."""
         for process in reversed(self._processes):
             process.stop(_STOP_S)
-        # A NodeManager gives each container a session of its own, and may have ended before it.
+        # A NodeManager starts each container in a session of its own, and may have ended before it.
         for container in self._containers():
             with suppress(psutil.NoSuchProcess):
                 container.kill()
         self._ports.close()
 
     def left_over(self) -> list[str]:
-        """Name the processes that still run a moment after `stop`."""
+        """Return the names of processes that still run a moment after `stop`."""
         names = [process.name for process in self._processes if not process.wait_until_gone(_END_S)]
         deadline = time.monotonic() + _END_S
         while (containers := list(self._containers())) and time.monotonic() < deadline:
@@ -119,7 +119,7 @@ class Yarn:
         command: Sequence[str] = [self._java, *_JVM, "-cp", class_path, f"{_SERVER}.{main}"]
         env = {
             **isolated_environment(self.conf, self._folder / "local"),
-            # Containers run the Java of this variable.
+            # Containers use the Java of this variable.
             "JAVA_HOME": str(Path(self._java).resolve().parents[1]),
             "HADOOP_CONF_DIR": str(self.conf),
         }

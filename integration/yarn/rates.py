@@ -1,4 +1,4 @@
-"""Run two queries over rows that Spark makes up, `counts` with state and `spread` without, until one ends.
+"""Run two queries over generated rows, `counts` with state and `spread` without, until one ends.
 
 usage: rates.py CHECKPOINTS
 """

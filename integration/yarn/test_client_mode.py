@@ -1,4 +1,4 @@
-"""Deploy mode client in adaptive mode: executors of YARN, and what is asked through YARN's proxy."""
+"""Tests of deploy mode client in adaptive mode: executors of YARN, and requests through YARN's proxy."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_the_tab_shows_what_happens_and_its_buttons_work(app: Application, brows
         page.keyboard.press("Enter")
         said = page.get_by_role("status").filter(has_text="New bounds of shuffle: 1 to 1.")
         expect(said).to_be_attached()
-        # The way back is a link of Spark's header, and not of the page.
+        # The way back is a link in Spark's header, not on the page.
         page.get_by_role("link", name="Elastic").click()
         expect(page.get_by_role("row").filter(has_text="spread")).to_contain_text("1 – 1")
-        # Nobody loads this page anew.
+        # The page is not reloaded.
         assert app.client.put(path_of(app, "spread"), bounds(1, 2)).status == 200
         expect(page.get_by_role("row").filter(has_text="spread")).to_contain_text("1 – 2")
 
@@ -106,13 +106,13 @@ def test_pages_of_other_origins_change_nothing(app: Application) -> None:
 
 
 def test_what_yarns_proxy_leaves_out(app: Application) -> None:
-    # The README tells of both.
+    # The README documents both.
     assert app.client.put(path_of(app, "spread"), bounds(1, 2), If_Match='"old"').status == 200
     assert app.client.post(f"/queries/{app.shown('spread')['id']}/stop").status == 405
 
 
 def test_who_asked_is_whom_yarn_knows(app: Application) -> None:
-    # Hadoop's name for somebody who has not logged in.
+    # Hadoop's name for a user who has not logged in.
     app.process.wait_for_line("New bounds from dr.who", PATIENCE_S)
 
 

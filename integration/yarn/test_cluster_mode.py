@@ -1,4 +1,4 @@
-"""Deploy mode cluster: the driver is in a container, and so are the jar and the policy process."""
+"""Tests of deploy mode cluster: the driver is in a container, with the jar and the policy process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_driver_has_what_comes_with_the_application(yarn: Yarn, tmp_path: Pa
     conf = {
         "spark.submit.deployMode": "cluster",
         "spark.driver.memory": "768m",
-        # A node that has neither our package nor our jar.
+        # This node has neither our package nor our jar.
         "spark.driver.extraClassPath": "/nowhere/spark-elastic.jar",
         "spark.jars": str(jar_path()),
         "spark.archives": f"{environment}#environment",
@@ -46,7 +46,7 @@ def test_the_jar_alone_is_enough(yarn: Yarn, tmp_path: Path) -> None:
         "spark.driver.memory": "768m",
         "spark.driver.extraClassPath": "/nowhere/spark-elastic.jar",
         "spark.jars": str(repository(tmp_path / "maven")),
-        # A node with a Python, for which nothing of ours is installed.
+        # This node has a Python, but none of our packages.
         "spark.elastic.python": bare_python(tmp_path / "venv"),
     }
     with application(yarn, tmp_path / "application", conf) as app:
@@ -56,7 +56,7 @@ def test_the_jar_alone_is_enough(yarn: Yarn, tmp_path: Path) -> None:
 
 
 def pack(archive: Path) -> None:
-    """Write what stands for a packed environment: a Python at its place."""
+    """Write a stand-in for a packed environment: a Python at its place."""
     python = f'#!/bin/sh\nexec {sys.executable} "$@"\n'.encode()
     entry = tarfile.TarInfo("bin/python")
     entry.size, entry.mode = len(python), 0o755

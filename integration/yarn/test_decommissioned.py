@@ -1,4 +1,6 @@
-"""An executor that is decommissioned, as by the notice for a spot instance: YARN starts another one."""
+"""Tests of an executor that is decommissioned, as by the notice for a spot instance:
+YARN starts another one.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ CONF = {
     "spark.decommission.enabled": "true",
     **AT_ONCE,
 }
-"""Two queries of one slot each need the two executors that there are."""
+"""Two queries of one slot each need the two executors."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def test_another_one_is_asked_for_before_it_is_gone(app: Application) -> None:
     assert len(before) == 2
     going = max(before)
     (process,) = [one for one in psutil.process_iter(["cmdline"]) if is_executor(one, app, going)]
-    process.send_signal(signal.SIGPWR)  # what Spark's executors take for a notice
+    process.send_signal(signal.SIGPWR)  # the signal that Spark's executors treat as a notice
     eventually(lambda: "executors_replaced" in reasons(app), "another one is asked for")
     eventually(lambda: going not in (now := app.executors()) and len(now) == 2, "it is there")
     eventually(partial(app.ran_with, counts=1, spread=1), "both run on")

@@ -1,4 +1,4 @@
-"""Run one batch query and one streaming query over the same JSON files, and write what came out as JSON.
+"""Run one batch query and one streaming query over the same JSON files, and write the results as JSON.
 
 usage: both_kinds.py INPUT CHECKPOINT RESULT
 """

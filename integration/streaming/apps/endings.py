@@ -1,4 +1,4 @@
-"""Start a streaming query, say so, and end in one of the ways that scripts end.
+"""Start a streaming query, print that, and end in one of the ways in which scripts end.
 
 usage: endings.py WAY
 """

@@ -1,7 +1,7 @@
 """Join Parquet files with themselves by key, as two streams, and write the pairs of values, batch by batch.
 
-It reads all there is and ends. A batch that is done again replaces what it wrote the first time. What keeps
-the query from running is written to OUTPUT/error.
+It reads all available input and ends. A repeated micro-batch replaces its first output. The error of a query
+that cannot run is written to OUTPUT/error.
 
 usage: pairs.py INPUT CHECKPOINT OUTPUT
 """

@@ -1,7 +1,6 @@
-"""Keep count and sum of the values of each key, from Parquet files, for as long as it lives.
+"""Keep count and sum of the values of each key, from Parquet files, until the process ends.
 
-A batch that is done again replaces what it wrote the first time. While there is a file OUTPUT/ill, batches
-fail.
+A repeated micro-batch replaces its first output. While there is a file OUTPUT/ill, micro-batches fail.
 
 usage: steady_upserts.py INPUT CHECKPOINT OUTPUT
 """

@@ -1,4 +1,5 @@
-"""Keep count and sum of the values of each key, from JSON files, and print each batch's number to a file.
+"""Keep count and sum of the values of each key, from JSON files, and append each micro-batch's number to a
+file.
 
 usage: totals.py INPUT CHECKPOINT BATCHES
 """

@@ -1,7 +1,7 @@
-"""Keep count and sum of the values of each key, from Parquet files, and write what changed, batch by batch.
+"""Keep count and sum of the values of each key, from Parquet files, and write the changes, batch by batch.
 
-Each query reads all there is and ends; they run one after another. A batch that is done again replaces what
-it wrote the first time. What keeps a query from running is written to OUTPUT/error.
+Each query reads all available input and ends; they run one after another. A repeated micro-batch replaces its
+first output. The error of a query that cannot run is written to OUTPUT/error.
 
 usage: upserts.py INPUT CHECKPOINT OUTPUT [CHECKPOINT OUTPUT]...
 """

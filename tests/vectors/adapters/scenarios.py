@@ -18,7 +18,7 @@ from tests.unit.core.shim import running, settle
 from tests.vectors.adapters.fields import Fields
 
 _UNBOUNDED = 32_768
-# Longer than a scene lasts, for vectors in which no waiting time may pass.
+# Longer than a scene lasts: no slot is given back unless a vector sets the timeout.
 _NEVER_MS = 3_600_000
 
 

@@ -295,7 +295,7 @@ def test_a_policy_that_goes_on_ends_a_query_that_is_saved(scene: Scene) -> None:
 def test_a_policy_that_goes_on_takes_the_savepoint_of_a_failed_query_again(scene: Scene) -> None:
     request(scene, stop=True)
     scene.run_fails()
-    # The query is told to wait before the savepoint is ordered.
+    # The query is held before the savepoint is ordered.
     _, hold, save = orders(scene.start(2, queries=[FAILED]))
     assert (type(hold), type(save)) == (ac.HoldQuery, ac.TakeSavepoint)
     taken(scene)

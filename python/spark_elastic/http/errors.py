@@ -15,6 +15,7 @@ import falcon
 
 from spark_elastic.core.bounds.declared import Problem
 from spark_elastic.core.view import QueryView
+from spark_elastic.http.shapes import TEXT, Object, Shape, list_
 from spark_elastic.runtime.view import Publisher, View
 
 _log = logging.getLogger(__name__)
@@ -31,6 +32,27 @@ class Refusal(falcon.HTTPError):
         self.errors = [problems] if isinstance(problems, str) else [p.message for p in self.problems]
 
 
+_BODY = Object[Refusal](
+    errors=Shape[list[str]]({**list_(TEXT).schema, "minItems": 1}).of(lambda it: it.errors),
+    problems=list_(
+        Object[Problem](
+            code=TEXT.of(lambda it: it.code),
+            where=TEXT.of(lambda it: it.where),
+            message=TEXT.of(lambda it: it.message),
+        )
+    ).may(lambda it: it.problems or None),
+)
+ERRORS = Shape[Refusal](
+    {
+        "type": "object",
+        "description": "Why a request was refused: one sentence for each error, all at once.",
+        **_BODY.described,
+    },
+    _BODY.json,
+    "Errors",
+)
+
+
 def as_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return a body as compact JSON."""
     return json.dumps(value, separators=(",", ":"))
@@ -38,18 +60,10 @@ def as_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
 
 def serialize(_: falcon.Request, response: falcon.Response, error: falcon.HTTPError) -> None:
     """Write the body of an error, ours or the framework's."""
-    body: dict[str, Any]
-    if isinstance(error, Refusal):
-        body = {"errors": error.errors}
-        if error.problems:
-            body["problems"] = [
-                {"code": problem.code, "where": problem.where, "message": problem.message}
-                for problem in error.problems
-            ]
-    else:
-        body = {"errors": [str(error.description or error.title)]}
+    if not isinstance(error, Refusal):
+        error = Refusal(error.status_code, str(error.description or error.title))
     response.content_type = falcon.MEDIA_JSON
-    response.text = as_json(body)
+    response.text = as_json(ERRORS.json(error))
 
 
 def unexpected(_: falcon.Request, __: falcon.Response, error: Exception, ___: Any) -> None:

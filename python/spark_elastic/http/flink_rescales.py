@@ -8,20 +8,31 @@ unknown one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import falcon
 from attrs import frozen
 
-from spark_elastic.core.bounds.requirements import SHUFFLE
+from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, SlotGroup
 from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay
 from spark_elastic.core.view import QueryView
+from spark_elastic.http.bounds_body import VERTEX_ID, vertex_id
 from spark_elastic.http.errors import Refusal, as_json, current, find
-from spark_elastic.http.present import vertex_id
+from spark_elastic.http.shapes import (
+    INT,
+    NUMBER,
+    TEXT,
+    TIME,
+    Json,
+    Member,
+    Object,
+    Shape,
+    choice,
+    list_,
+    map_,
+    or_null,
+)
 from spark_elastic.runtime.view import Publisher
-
-Json = dict[str, Any]
 
 _CAUSES: Mapping[Cause, str] = {
     "initial_schedule": "INITIAL_SCHEDULE",
@@ -34,15 +45,6 @@ _CAUSES: Mapping[Cause, str] = {
     "recoverable_failover": "RECOVERABLE_FAILOVER",
 }
 _ENDED: tuple[Status, ...] = ("completed", "failed", "ignored")
-_UNKNOWN_PROFILE: Json = {
-    "cpuCores": -1.0,
-    "taskHeapMemory": -1,
-    "taskOffHeapMemory": -1,
-    "managedMemory": -1,
-    "networkMemory": -1,
-    "extendedResources": {},
-}
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def rescale_id(query: str, record: RescaleRecord) -> str:
@@ -50,113 +52,43 @@ def rescale_id(query: str, record: RescaleRecord) -> str:
     return vertex_id(query, f"rescale {record.number}")
 
 
-def overview(view: QueryView) -> Json:
-    """Return the counts of the kept rescales, and the last one of each outcome."""
-    latest = {status: next((r for r in view.history if r.status == status), None) for status in _ENDED}
-    return {
-        "rescalesCounts": _counts(view.history),
-        "latest": {
-            status: None if record is None else details(view, record) for status, record in latest.items()
-        },
-    }
+@frozen
+class _Kept:
+    """A rescale of a query that is kept; `states` adds the states of the query during it."""
+
+    view: QueryView
+    record: RescaleRecord
+    states: bool = False
+
+    def id(self, what: str) -> str:
+        return vertex_id(self.view.facts.query, what)
+
+    @property
+    def group(self) -> str:
+        return self.view.requirements.shuffle.group
+
+    @property
+    def group_id(self) -> str:
+        return self.id(f"group {self.group}")
+
+    @property
+    def known(self) -> Requirements | None:
+        """The requirements at that time, None if they are no longer in force."""
+        return self.view.requirements if self.record.requirements == self.view.requirements_number else None
+
+    @property
+    def bounds(self) -> Bounds | None:
+        return None if self.known is None else self.known.shuffle.bounds
+
+    @property
+    def slots(self) -> SlotGroup | None:
+        return None if self.known is None else self.known.groups[self.group]
 
 
-def history(view: QueryView) -> list[Json]:
-    """Return all kept rescales, newest first."""
-    return [details(view, record) for record in view.history]
-
-
-def summary(view: QueryView) -> Json:
-    """Return the counts of the kept rescales, and statistics of how long the finished ones took."""
-    took = {
-        status: [r.ended - r.started for r in view.history if r.status == status and r.ended is not None]
-        for status in _ENDED
-    }
-    return {
-        "rescalesCounts": _counts(view.history),
-        "rescalesDurationStatsInMillis": _stats([ms for of_status in took.values() for ms in of_status]),
-        **{f"{status}RescalesDurationStatsInMillis": _stats(of_status) for status, of_status in took.items()},
-    }
-
-
-def details(view: QueryView, record: RescaleRecord, *, states: bool = False) -> Json:
-    """Return one rescale, with the states of the query during it if `states` is set."""
-    ended = record.status in _ENDED
-    query = view.facts.query
-    vertex, group = vertex_id(query, SHUFFLE), view.requirements.shuffle.group
-    group_id = vertex_id(query, f"group {group}")
-    known = record.requirements == view.requirements_number
-    bounds = view.requirements.shuffle.bounds if known else None
-    slots = view.requirements.groups[group] if known else None
-    return {
-        "rescaleUuid": rescale_id(query, record),
-        "resourceRequirementsUuid": vertex_id(query, f"requirements {record.requirements}"),
-        "rescaleAttemptId": record.attempt,
-        "vertices": {
-            vertex: {
-                "jobVertexId": vertex,
-                "jobVertexName": SHUFFLE,
-                "slotSharingGroupId": group_id,
-                "slotSharingGroupName": group,
-                "desiredParallelism": None if bounds is None else bounds.upper,
-                "sufficientParallelism": None if bounds is None else bounds.lower,
-                "preRescaleParallelism": record.partitions_before,
-                "postRescaleParallelism": record.partitions_after,
-            }
-        },
-        "slots": {
-            group_id: {
-                "slotSharingGroupId": group_id,
-                "slotSharingGroupName": group,
-                "requestResourceProfile": _UNKNOWN_PROFILE,
-                "desiredSlots": None if slots is None else slots.upper,
-                "minimalRequiredSlots": None if slots is None else slots.lower,
-                "preRescaleSlots": record.slots_before,
-                "postRescaleSlots": record.slots_after,
-                "acquiredResourceProfile": _UNKNOWN_PROFILE,
-            }
-        },
-        "schedulerStates": [_state(stay) for stay in record.stays] if states else None,
-        "startTimestampInMillis": record.started,
-        "endTimestampInMillis": record.ended,
-        "terminalState": record.status.upper() if ended else None,
-        "triggerCause": _CAUSES[record.cause],
-        "terminatedReason": None if record.reason is None else record.reason.upper(),
-    }
-
-
-def _state(stay: Stay) -> Json:
-    return {
-        "state": stay.state,
-        "enterTimestampInMillis": stay.entered,
-        "leaveTimestampInMillis": stay.left,
-        "durationInMillis": None if stay.left is None else stay.left - stay.entered,
-        "stringifiedException": None,
-    }
-
-
-def _counts(records: Sequence[RescaleRecord]) -> Json:
-    names: Mapping[str, Status] = {
-        "ignored": "ignored",
-        "inProgress": "in_progress",
-        "completed": "completed",
-        "failed": "failed",
-    }
-    return {name: sum(record.status == status for record in records) for name, status in names.items()}
-
-
-def _stats(values: Sequence[int]) -> Json:
-    """Summarize durations (ms); without any, the quantiles are the text "NaN", as in Flink."""
-    ordered = sorted(values)
-    if not ordered:
-        return {"min": 0, "max": 0, "avg": 0, **dict.fromkeys(_QUANTILES, "NaN")}
-    average = sum(ordered) // len(ordered)
-    quantiles = {name: _quantile(ordered, part) for name, part in _QUANTILES.items()}
-    return {"min": ordered[0], "max": ordered[-1], "avg": average, **quantiles}
-
-
-def _quantile(ordered: Sequence[int], part: float) -> float:
+def _at(ordered: Sequence[int], part: float) -> float | str:
     """Return a quantile as Flink does: at position `part` of n + 1, with linear interpolation."""
+    if not ordered:
+        return "NaN"
     place = part * (len(ordered) + 1)
     below = math.floor(place)
     if below < 1:
@@ -167,14 +99,134 @@ def _quantile(ordered: Sequence[int], part: float) -> float:
     return lower + (place - below) * (upper - lower)
 
 
+_QUANTILE = Shape[float | str]({"anyOf": [NUMBER.schema, {"const": "NaN"}]})
+_UNKNOWN_PROFILE = Object[_Kept](
+    cpuCores=NUMBER.of(lambda _: -1.0),
+    taskHeapMemory=INT.of(lambda _: -1),
+    taskOffHeapMemory=INT.of(lambda _: -1),
+    managedMemory=INT.of(lambda _: -1),
+    networkMemory=INT.of(lambda _: -1),
+    extendedResources=Shape[Json]({"type": "object"}).of(lambda _: {}),
+)
+_VERTEX = Object[_Kept](
+    jobVertexId=VERTEX_ID.of(lambda it: it.id(SHUFFLE)),
+    jobVertexName=TEXT.of(lambda _: SHUFFLE),
+    slotSharingGroupId=VERTEX_ID.of(lambda it: it.group_id),
+    slotSharingGroupName=TEXT.of(lambda it: it.group),
+    desiredParallelism=or_null(INT).of(lambda it: None if it.bounds is None else it.bounds.upper),
+    sufficientParallelism=or_null(INT).of(lambda it: None if it.bounds is None else it.bounds.lower),
+    preRescaleParallelism=or_null(INT).of(lambda it: it.record.partitions_before),
+    postRescaleParallelism=or_null(INT).of(lambda it: it.record.partitions_after),
+)
+_GROUP = Object[_Kept](
+    slotSharingGroupId=VERTEX_ID.of(lambda it: it.group_id),
+    slotSharingGroupName=TEXT.of(lambda it: it.group),
+    requestResourceProfile=_UNKNOWN_PROFILE.of(lambda it: it),
+    desiredSlots=or_null(INT).of(lambda it: None if it.slots is None else it.slots.upper),
+    minimalRequiredSlots=or_null(INT).of(lambda it: None if it.slots is None else it.slots.lower),
+    preRescaleSlots=or_null(INT).of(lambda it: it.record.slots_before),
+    postRescaleSlots=or_null(INT).of(lambda it: it.record.slots_after),
+    acquiredResourceProfile=_UNKNOWN_PROFILE.of(lambda it: it),
+)
+_STATE = Object[Stay](
+    state=TEXT.of(lambda it: it.state),
+    enterTimestampInMillis=TIME.of(lambda it: it.entered),
+    leaveTimestampInMillis=or_null(TIME).of(lambda it: it.left),
+    durationInMillis=or_null(INT).of(lambda it: None if it.left is None else it.left - it.entered),
+    stringifiedException=or_null(TEXT).of(lambda _: None),
+)
+_BY_ID = "By ids of 32 hexadecimal digits."
+DETAILS = Object[_Kept](
+    "JobRescaleDetails",
+    rescaleUuid=VERTEX_ID.of(lambda it: rescale_id(it.view.facts.query, it.record)),
+    resourceRequirementsUuid=VERTEX_ID.of(lambda it: it.id(f"requirements {it.record.requirements}")),
+    rescaleAttemptId=INT.of(lambda it: it.record.attempt),
+    vertices=map_(_VERTEX, _BY_ID).of(lambda it: {it.id(SHUFFLE): it}),
+    slots=map_(_GROUP, _BY_ID).of(lambda it: {it.group_id: it}),
+    schedulerStates=or_null(list_(_STATE)).of(lambda it: it.record.stays if it.states else None),
+    startTimestampInMillis=TIME.of(lambda it: it.record.started),
+    endTimestampInMillis=or_null(TIME).of(lambda it: it.record.ended),
+    terminalState=or_null(choice("COMPLETED", "FAILED", "IGNORED")).of(
+        lambda it: it.record.status.upper() if it.record.status in _ENDED else None
+    ),
+    triggerCause=TEXT.of(lambda it: _CAUSES[it.record.cause]),
+    terminatedReason=or_null(TEXT).of(lambda it: it.record.reason and it.record.reason.upper()),
+)
+
+
+def _count(status: Status) -> Member[QueryView]:
+    return INT.of(lambda view: sum(record.status == status for record in view.history))
+
+
+_COUNTS = Object[QueryView](
+    ignored=_count("ignored"),
+    inProgress=_count("in_progress"),
+    completed=_count("completed"),
+    failed=_count("failed"),
+)
+
+
+def _last(status: Status) -> Member[QueryView]:
+    return or_null(DETAILS).of(
+        lambda view: next((_Kept(view, record) for record in view.history if record.status == status), None)
+    )
+
+
+OVERVIEW = Object[QueryView](
+    "JobRescalesOverview",
+    rescalesCounts=_COUNTS.of(lambda view: view),
+    latest=Object[QueryView](
+        completed=_last("completed"), failed=_last("failed"), ignored=_last("ignored")
+    ).of(lambda view: view),
+)
+HISTORY = Shape[QueryView](
+    list_(DETAILS).schema,
+    lambda view: [DETAILS.json(_Kept(view, record)) for record in view.history],
+    "JobRescalesHistory",
+)
+
+
+def _quantile(part: float) -> Member[Sequence[int]]:
+    return _QUANTILE.of(lambda took: _at(took, part))
+
+
+# How long rescales took (ms), the shortest first. Without any, the quantiles are the text "NaN", as in Flink.
+_STATS = Object[Sequence[int]](
+    min=INT.of(lambda took: min(took, default=0)),
+    max=INT.of(lambda took: max(took, default=0)),
+    avg=INT.of(lambda took: sum(took) // len(took) if took else 0),
+    p50=_quantile(0.5),
+    p90=_quantile(0.9),
+    p95=_quantile(0.95),
+    p99=_quantile(0.99),
+    p999=_quantile(0.999),
+)
+
+
+def _took(*of_status: Status) -> Member[QueryView]:
+    return _STATS.of(
+        lambda view: sorted(
+            record.ended - record.started
+            for record in view.history
+            if record.status in of_status and record.ended is not None
+        )
+    )
+
+
+SUMMARY = Object[QueryView](
+    "JobRescalesSummary",
+    rescalesCounts=_COUNTS.of(lambda view: view),
+    rescalesDurationStatsInMillis=_took(*_ENDED),
+    completedRescalesDurationStatsInMillis=_took("completed"),
+    failedRescalesDurationStatsInMillis=_took("failed"),
+    ignoredRescalesDurationStatsInMillis=_took("ignored"),
+)
+
+
 # GET /jobs/{id}/rescales/overview, …/history, …/summary and …/details/{rescale}, as in Flink 2.3.
 
 
-PARTS: Mapping[str, Callable[[QueryView], Any]] = {
-    "overview": overview,
-    "history": history,
-    "summary": summary,
-}
+PARTS: Mapping[str, Shape[QueryView]] = {"overview": OVERVIEW, "history": HISTORY, "summary": SUMMARY}
 
 
 @frozen
@@ -186,7 +238,7 @@ class JobRescales:
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show this part."""
-        response.text = as_json(PARTS[self.part](find(current(self.publisher).queries, query)))
+        response.text = as_json(PARTS[self.part].json(find(current(self.publisher).queries, query)))
 
 
 @frozen
@@ -200,6 +252,6 @@ class RescaleDetails:
         view = find(current(self.publisher).queries, query)
         for record in view.history:
             if rescale_id(view.facts.query, record) == rescale.lower():
-                response.text = as_json(details(view, record, states=True))
+                response.text = as_json(DETAILS.json(_Kept(view, record, states=True)))
                 return
         raise Refusal(404, f"no rescale of this query that is kept has the id '{rescale[:60]}'")

@@ -1,294 +1,456 @@
-"""The JSON of the API. All times are epoch ms; names that end in `Ms` are durations."""
+"""The answers of the API, each member with its schema and its value; the description follows from them.
+
+All times are epoch ms; names that end in `Ms` are durations.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-from spark_elastic.core.actions import Decision
-from spark_elastic.core.bounds.declared import ALLOWED, NO_BOUND, Problem, Refused, WantedBounds, shortened
-from spark_elastic.core.bounds.requirements import Bounds, Requirements, joined_groups, source_vertex
-from spark_elastic.core.events import QueryProgress
+from attrs import frozen
+
+from spark_elastic.core.actions import Decision, DecisionKind
+from spark_elastic.core.batch.questions import QUESTION_TYPES
+from spark_elastic.core.bounds.requirements import joined_groups, source_vertex
+from spark_elastic.core.events import ExecutorInfo, OffsetsBehind, QueryProgress, SourceRead, Trigger
 from spark_elastic.core.failures.judge import summary
 from spark_elastic.core.keys import application, rescaling
 from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.planner import Plan
-from spark_elastic.core.policies.policy import Outlook
+from spark_elastic.core.policies.policy import Outlook, QueryWish
 from spark_elastic.core.query.record import RunFailure, Savepoint
-from spark_elastic.core.rescale.history import RescaleRecord
-from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.transitions import FINISHED
+from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay, TerminatedReason
+from spark_elastic.core.transitions import FINISHED, TRANSITIONS
 from spark_elastic.core.view import QueryView
-from spark_elastic.http.errors import LARGEST, as_json
+from spark_elastic.http.bounds_body import BOUNDS, VERTEX_ID, VERTEX_NAME, vertex_ids
+from spark_elastic.http.errors import LARGEST
+from spark_elastic.http.shapes import (
+    BOOL,
+    COUNT,
+    INT,
+    MS,
+    NUMBER,
+    TEXT,
+    TIME,
+    Object,
+    Shape,
+    choice,
+    list_,
+    map_,
+    one_of,
+    or_null,
+    said,
+)
 from spark_elastic.installation import Spark
-from spark_elastic.lacks import lacks_of
+from spark_elastic.lacks import Lack, lacks_of
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
-from spark_elastic.runtime.timeline import Timeline
+from spark_elastic.runtime.timeline import Batch, Departure, Timeline
 from spark_elastic.runtime.view import View
 from spark_elastic.version import __version__
 
-# Vertex ids for Flink's REST client, which reads only 32 hexadecimal digits as keys. An id follows from the
-# query's id and the vertex's name: nothing has to be stored here, and a client may store it as long as the
-# query's id stays.
+_STATE = choice(*TRANSITIONS)
+
+# Decisions.
 
 
-_BYTES = 16
+DECISION = Object[Decision](
+    "Decision",
+    number=INT.of(lambda it: it.number),
+    query=or_null(TEXT).of(lambda it: it.query),
+    name=or_null(TEXT).of(lambda it: it.name, "What the query is called; null: it has no name."),
+    at=TIME.of(lambda it: it.at),
+    kind=one_of(DecisionKind).of(lambda it: it.kind),
+    reason=TEXT.of(lambda it: it.reason),
+    message=TEXT.of(lambda it: it.message),
+    cause=TEXT.of(lambda it: it.cause, "The id of the event that led to it."),
+    before=or_null(INT).of(lambda it: it.before, "Partitions, slots or executors before."),
+    after=or_null(INT).of(lambda it: it.after, "The same afterwards."),
+    numbers=map_(Shape[float | str]({"anyOf": [NUMBER.schema, TEXT.schema]}), "What was compared.").of(
+        lambda it: it.numbers
+    ),
+    alternatives=list_(TEXT).of(lambda it: it.alternatives),
+    until=or_null(TIME).of(lambda it: it.until, "The end of a wait, in epoch ms."),
+)
+DECISIONS = Object[Iterable[Decision]]("Decisions", decisions=list_(DECISION).of(lambda them: them))
+
+# A policy's plan for a query: what it wants, the basis of that, and what it expects.
 
 
-def vertex_id(query: str, vertex: str) -> str:
-    """Return the id of a vertex: 32 hexadecimal digits, in lower case."""
-    return hashlib.blake2b(f"{query}/{vertex}".encode(), digest_size=_BYTES).hexdigest()
+@frozen
+class _Planned:
+    """A plan for a query with its outlook, if known; `points` adds the micro-batches behind it."""
+
+    view: QueryView
+    plan: Plan
+    points: bool
+
+    @property
+    def wish(self) -> QueryWish:
+        return self.plan.granted.wish
+
+    @property
+    def foreseen(self) -> _Foreseen | None:
+        return None if self.plan.outlook is None else _Foreseen(self.plan.outlook, self)
+
+    @property
+    def behind(self) -> Outlook | None:
+        return None if self.plan.outlook is None or self.plan.outlook.backlog is None else self.plan.outlook
 
 
-def vertex_ids(query: str, vertices: Iterable[str]) -> Mapping[str, str]:
-    """Return the ids of vertices, by name."""
-    return {vertex: vertex_id(query, vertex) for vertex in vertices}
+@frozen
+class _Foreseen:
+    """What a plan expects."""
+
+    outlook: Outlook
+    planned: _Planned
 
 
-def by_name(
-    ids: Mapping[str, str], wanted: Mapping[str, WantedBounds]
-) -> Mapping[str, WantedBounds] | Refused:
-    """Return bounds by vertex name; each vertex may be given by its name or by its id.
+_OBJECTIVE = Object[_Foreseen](
+    load=NUMBER.of(
+        lambda it: round(it.outlook.target_load, 3), "Target share of time that micro-batches take."
+    ),
+    loadBand=NUMBER.of(
+        lambda it: it.planned.view.settings.load_band, "How far above that the load may be before scaling up."
+    ),
+    intervalMs=MS.of(lambda it: it.planned.view.facts.trigger_ms, "The trigger interval, 0 without one."),
+    maxLagMs=or_null(MS).of(lambda it: it.planned.view.settings.max_lag_ms),
+    catchUpMs=MS.of(
+        lambda it: it.planned.view.settings.catch_up_ms, "Time in which a backlog should be processed."
+    ),
+)
+_POINT = Object[tuple[float, float]](
+    rowsPerSlot=NUMBER.of(lambda it: round(it[0], 1)), durationMs=MS.of(lambda it: round(it[1]))
+)
+_MODEL = Object[_Foreseen](
+    fixedMs=NUMBER.of(
+        lambda it: round(it.outlook.fixed_ms, 1), "The part of a micro-batch that more slots do not shorten."
+    ),
+    rowUs=NUMBER.of(lambda it: round(it.outlook.row_us, 3), "Microseconds of slot time per row."),
+    confidence=NUMBER.of(lambda it: round(it.outlook.confidence, 2), "From 0 to 1."),
+    points=or_null(list_(_POINT)).of(
+        lambda it: it.planned.plan.points if it.planned.points else None,
+        "The micro-batches that the line is fitted to; null in lists of queries.",
+    ),
+)
+_BACKLOG = Object[Outlook](
+    rows=COUNT.of(lambda it: round(it.backlog or 0), "Rows in the backlog."),
+    withinMs=MS.of(lambda it: it.within_ms or 0, "Time in which they should be processed."),
+    goneInMs=or_null(MS).of(
+        lambda it: None if it.gone_in_ms is None else round(it.gone_in_ms),
+        "The forecast with the current slots; null: never.",
+    ),
+)
+POLICY = Object[_Planned](
+    "Policy",
+    name=TEXT.of(lambda it: ",".join(it.view.settings.policy), "The policies that decide, split by commas."),
+    wantedSlots=COUNT.of(lambda it: it.wish.slots, "The slots that it wants for the query."),
+    allowedSlots=COUNT.of(lambda it: it.plan.granted.slots, "Of these, the slots that limits allow."),
+    reason=TEXT.of(lambda it: it.wish.reason, "The code of its last reason."),
+    message=TEXT.of(lambda it: it.plan.message, "Why it wants these slots, and not more."),
+    until=or_null(TIME).of(
+        lambda it: it.wish.until, "When it decides again at the latest, in epoch ms; null: at the next event."
+    ),
+    objective=or_null(_OBJECTIVE).of(
+        lambda it: it.foreseen, "Its objective; null, like what follows: not known yet, or nothing to read."
+    ),
+    load=or_null(NUMBER).of(
+        lambda it: None if it.plan.outlook is None else round(it.plan.outlook.load, 3),
+        "The predicted load with the current slots.",
+    ),
+    rowsPerSecond=or_null(NUMBER).of(
+        lambda it: None if it.plan.outlook is None else round(it.plan.outlook.rows_per_second, 1),
+        "Rows that arrive.",
+    ),
+    model=or_null(_MODEL).of(
+        lambda it: it.foreseen, "The line: a micro-batch takes fixed part + rows ÷ slots."
+    ),
+    backlog=or_null(_BACKLOG).of(lambda it: it.behind, "The backlog; null: none worth mentioning."),
+    mostRows=or_null(COUNT).of(
+        lambda it: it.plan.most_rows,
+        "Max rows that a micro-batch reads from Kafka (`autoscale.backpressure`); null: no limit.",
+    ),
+)
 
-    `ids` are those of the query's vertices, by name. An unknown key stays as it is, for `declare` to refuse.
-    """
-    names = {id: name for name, id in ids.items()}
-    named: dict[str, WantedBounds] = {}
-    problems: list[Problem] = []
-    for key, bounds in wanted.items():
-        name = names.get(key.lower(), key)
-        if name in named:
-            message = f"vertex {name} is there twice, by its name or id {ids[name]}: keep one of them"
-            problems.append(Problem(code="vertex_said_twice", where=name, message=message))
-        named[name] = bounds
-    return Refused(problems=tuple(problems)) if problems else named
-
-
-# The JSON of a policy's plan for a query: what it wants, the basis of that, and what it expects.
-
-
-def plan(view: QueryView, *, points: bool) -> dict[str, Any] | None:
-    """Return the plan, None if declared bounds alone count; `points` adds the micro-batches behind it."""
-    shown = view.plan
-    if shown is None:
-        return None
-    wish, outlook = shown.granted.wish, shown.outlook
-    return {
-        "name": ",".join(view.settings.policy),
-        "wantedSlots": wish.slots,
-        "allowedSlots": shown.granted.slots,
-        "reason": wish.reason,
-        "message": shown.message,
-        "until": wish.until,
-        "objective": None if outlook is None else _objective(outlook, view),
-        "load": None if outlook is None else round(outlook.load, 3),
-        "rowsPerSecond": None if outlook is None else round(outlook.rows_per_second, 1),
-        "model": None if outlook is None else _model(outlook, shown, points=points),
-        "backlog": None if outlook is None else _backlog(outlook),
-        "mostRows": shown.most_rows,
-    }
-
-
-def _objective(outlook: Outlook, view: QueryView) -> dict[str, Any]:
-    own: CoreSettings = view.settings
-    return {
-        "load": round(outlook.target_load, 3),
-        "loadBand": own.load_band,
-        "intervalMs": view.facts.trigger_ms,
-        "maxLagMs": own.max_lag_ms,
-        "catchUpMs": own.catch_up_ms,
-    }
-
-
-def _model(outlook: Outlook, shown: Plan, *, points: bool) -> dict[str, Any]:
-    return {
-        "fixedMs": round(outlook.fixed_ms, 1),
-        "rowUs": round(outlook.row_us, 3),
-        "confidence": round(outlook.confidence, 2),
-        "points": _points(shown) if points else None,
-    }
-
-
-def _points(shown: Plan) -> list[dict[str, Any]]:
-    return [{"rowsPerSlot": round(rows, 1), "durationMs": round(took)} for rows, took in shown.points]
-
-
-def _backlog(outlook: Outlook) -> dict[str, Any] | None:
-    if outlook.backlog is None:
-        return None
-    gone = outlook.gone_in_ms
-    return {
-        "rows": round(outlook.backlog),
-        "withinMs": outlook.within_ms,
-        "goneInMs": None if gone is None else round(gone),
-    }
+# Queries.
 
 
-# Reading and writing bounds as a body in Flink's form:
-# {"shuffle": {"parallelism": {"lowerBound": 1, "upperBound": 8}}}
-# In addition to the two there may be a `target`, which Flink does not have.
-
-
-_LARGEST = 2**31 - 1
-_TARGET = "target"
-
-
-def read_body(body: object) -> Mapping[str, WantedBounds] | Refused:
-    """Read a body in Flink's form, as parsed from JSON. The values are not checked: see `declare`."""
-    problems: list[Problem] = []
-    wanted: dict[str, WantedBounds] = {}
-    vertices = _object("$", body, problems)
-    if vertices == {}:
-        message = '$ is {}, allowed is one entry for each vertex: write {"shuffle": {"parallelism": …}}'
-        problems.append(Problem(code="empty_body", where="$", message=message))
-    for vertex, value in (vertices or {}).items():
-        entry_path = _member("$", vertex)
-        entry = _object(entry_path, value, problems, "parallelism")
-        if entry is None or "parallelism" not in entry:
-            continue
-        path = _member(entry_path, "parallelism")
-        bounds = _object(
-            path, entry["parallelism"], problems, "lowerBound", "upperBound", optional=(_TARGET,)
+BATCH = Object[QueryProgress](
+    "Batch",
+    batch=INT.of(lambda it: it.batch),
+    started=TIME.of(lambda it: it.started),
+    durationMs=MS.of(lambda it: it.duration_ms),
+    partitions=INT.of(lambda it: it.partitions),
+    inputRows=INT.of(lambda it: it.input_rows),
+    inputRowsPerSecond=NUMBER.of(lambda it: it.input_rows_per_second),
+    processedRowsPerSecond=NUMBER.of(lambda it: it.processed_rows_per_second),
+    stateRows=INT.of(lambda it: it.state_rows),
+    stateBytes=INT.of(lambda it: it.state_bytes),
+    offsetsBehind=or_null(
+        said(
+            Object[OffsetsBehind](
+                avg=NUMBER.of(lambda it: it.avg), max=INT.of(lambda it: it.max), min=INT.of(lambda it: it.min)
+            ),
+            "Records not read by the partitions of the source that is furthest behind.",
         )
-        if bounds is None:
-            continue
-        wanted[vertex] = WantedBounds(
-            lower=_whole(_member(path, "lowerBound"), bounds.get("lowerBound", NO_BOUND), problems),
-            upper=_whole(_member(path, "upperBound"), bounds.get("upperBound", NO_BOUND), problems),
-            target=_whole(_member(path, _TARGET), bounds[_TARGET], problems) if _TARGET in bounds else None,
+    ).of(lambda it: it.offsets_behind),
+    sources=list_(
+        Object[tuple[int, SourceRead]](
+            vertex=TEXT.of(lambda it: source_vertex(it[0])),
+            inputRows=INT.of(lambda it: it[1].rows),
+            tasks=or_null(COUNT).of(lambda it: it[1].tasks),
         )
-    return Refused(problems=tuple(problems)) if problems else wanted
+    ).of(lambda it: enumerate(it.sources)),
+)
 
 
-def write_body(vertices: Mapping[str, Bounds | WantedBounds]) -> dict[str, Any]:
-    """Write bounds as a body in Flink's form; `read_body` reads it back."""
-    return {vertex: {"parallelism": _parallelism(bounds)} for vertex, bounds in vertices.items()}
+@frozen
+class Shown:
+    """A query; `points` adds the micro-batches that its policy uses, which are many."""
+
+    view: QueryView
+    points: bool = False
+
+    @property
+    def planned(self) -> _Planned | None:
+        """The plan of a policy, None if declared bounds alone count."""
+        return None if self.view.plan is None else _Planned(self.view, self.view.plan, self.points)
 
 
-def _parallelism(bounds: Bounds | WantedBounds) -> dict[str, int]:
-    both = {"lowerBound": bounds.lower, "upperBound": bounds.upper}
-    return both if bounds.target is None else {**both, _TARGET: bounds.target}
+QUERY = Object[Shown](
+    "Query",
+    id=TEXT.of(lambda it: it.view.facts.query, "The id of its checkpoint, the same in each run."),
+    name=or_null(TEXT).of(lambda it: it.view.facts.name),
+    run=TEXT.of(lambda it: it.view.run, "The id of its run."),
+    state=_STATE.of(lambda it: it.view.state),
+    stateful=BOOL.of(lambda it: it.view.facts.stateful),
+    trigger=one_of(Trigger).of(lambda it: it.view.facts.trigger),
+    triggerMs=MS.of(lambda it: it.view.facts.trigger_ms),
+    partitions=or_null(COUNT).of(
+        lambda it: it.view.partitions, "Shuffle partitions in force; null: not known yet."
+    ),
+    target=or_null(COUNT).of(lambda it: it.view.target, "Partitions that it is scaling to; null: none."),
+    requirements=BOUNDS.of(lambda it: it.view.declared),
+    vertexIds=map_(VERTEX_ID, "The id by which a client of Flink knows each vertex.", VERTEX_NAME).of(
+        lambda it: vertex_ids(it.view.facts.query, (vertex.id for vertex in it.view.declared.vertices))
+    ),
+    boundBy=TEXT.of(lambda it: it.view.declared.bound_by, "Where the upper bound comes from."),
+    slots=COUNT.of(
+        lambda it: it.view.share.slots,
+        "The slots that it can use; if there are too few, those that others leave.",
+    ),
+    grantedSlots=or_null(COUNT).of(
+        lambda it: it.view.granted_slots,
+        "The slots that spark.elastic.policy allows; null: only its bounds apply.",
+    ),
+    neededSlots=COUNT.of(lambda it: it.view.declared.needed, "The slots for its lower bounds."),
+    priority=INT.of(
+        lambda it: it.view.declared.priority,
+        "If there are too few slots for all lower bounds, higher priority comes first.",
+    ),
+    weight=NUMBER.of(
+        lambda it: it.view.declared.shuffle.weight,
+        "Its share if there are too few slots for all upper bounds.",
+    ),
+    slotSharingGroups=map_(
+        TEXT, "The slot sharing group of each vertex: slots are shared within a group only."
+    ).of(lambda it: {vertex.id: vertex.group for vertex in it.view.declared.vertices}),
+    mode=one_of(rescaling.Mode).of(lambda it: it.view.settings.mode),
+    settings=map_(
+        TEXT,
+        "The settings in which it differs from the application: name (without spark.elastic.) and value.",
+    ).of(lambda it: it.view.own_settings),
+    restarts=COUNT.of(lambda it: it.view.restarted, "Retries after failures."),
+    rescales=COUNT.of(lambda it: it.view.rescaled, "Moves of its state to another number of partitions."),
+    sources=list_(TEXT).of(
+        lambda it: (source.name for source in it.view.facts.sources),
+        "What is read, in the order of the vertices source-0, …",
+    ),
+    lastBatch=or_null(BATCH).of(lambda it: it.view.last_progress),
+    policy=or_null(POLICY).of(
+        lambda it: it.planned, "The decision of spark.elastic.policy; null: only its bounds apply."
+    ),
+    lastDecision=or_null(DECISION).of(lambda it: it.view.last_decision),
+)
 
 
-def _object(
-    path: str, value: object, problems: list[Problem], *fields: str, optional: tuple[str, ...] = ()
-) -> Mapping[str, Any] | None:
-    """Return `value` if it is an object; `fields` must be in it, and other names must be `optional`."""
-    if not isinstance(value, Mapping):
-        message = f"{path} is {_shown(value)}, allowed is an object: write {{…}}"
-        problems.append(Problem(code="wrong_type", where=path, message=message))
-        return None
-    for name in value if fields else ():
-        if name not in (*fields, *optional):
-            where = _member(path, name)
-            message = f"{where} is no field, allowed is {_listed(*fields, *optional)}: remove it"
-            problems.append(Problem(code="unknown_field", where=where, message=message))
-    for name in fields:
-        if name not in value:
-            where = _member(path, name)
-            wanted = '{"lowerBound": -1, "upperBound": -1}' if name == "parallelism" else "-1"
-            message = f'{where} is not there, but has to be: write "{name}": {wanted} for no bound'
-            problems.append(Problem(code="missing_field", where=where, message=message))
-    return value
+# Some queries, of a total.
+QUERIES = Object[tuple[Iterable[QueryView], int]](
+    "Queries", queries=list_(QUERY).of(lambda it: map(Shown, it[0])), total=COUNT.of(lambda it: it[1])
+)
+
+# What a query has been through.
 
 
-def _listed(*names: str) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+SAVEPOINT = Object[Savepoint](
+    "Savepoint",
+    at=TIME.of(lambda it: it.at),
+    path=TEXT.of(lambda it: it.path),
+    batch=COUNT.of(lambda it: it.batch, "The last micro-batch in it."),
+    bytes=COUNT.of(lambda it: it.bytes, "Its size."),
+)
+SAVEPOINTS = Object[Iterable[Savepoint]]("Savepoints", savepoints=list_(SAVEPOINT).of(lambda them: them))
+
+RESCALE = Object[RescaleRecord](
+    "Rescale",
+    number=INT.of(lambda it: it.number),
+    requirements=INT.of(lambda it: it.requirements, "Counts the bounds that the query has had."),
+    attempt=INT.of(lambda it: it.attempt, "Counts the rescales with these bounds."),
+    cause=one_of(Cause).of(lambda it: it.cause),
+    status=one_of(Status).of(lambda it: it.status),
+    reason=or_null(one_of(TerminatedReason)).of(lambda it: it.reason),
+    started=TIME.of(lambda it: it.started),
+    ended=or_null(TIME).of(lambda it: it.ended),
+    slotsBefore=or_null(COUNT).of(lambda it: it.slots_before),
+    slotsAfter=or_null(COUNT).of(lambda it: it.slots_after),
+    partitionsBefore=or_null(COUNT).of(lambda it: it.partitions_before),
+    partitionsAfter=or_null(COUNT).of(lambda it: it.partitions_after),
+    pausedMs=MS.of(lambda it: it.paused_ms, "Milliseconds during which the query was paused."),
+    executorsUsed=or_null(TIME).of(
+        lambda it: it.executors_used,
+        "When the last executor that joined meanwhile got its first task; null: unknown.",
+    ),
+    warmUpMs=or_null(MS).of(lambda it: it.warm_up_ms, "The longest warm-up among these executors."),
+    states=list_(
+        Object[Stay](
+            state=_STATE.of(lambda it: it.state),
+            entered=TIME.of(lambda it: it.entered),
+            left=or_null(TIME).of(lambda it: it.left),
+        )
+    ).of(lambda it: it.stays),
+)
+RESCALES = Object[Iterable[RescaleRecord]]("Rescales", rescales=list_(RESCALE).of(lambda them: them))
+
+EXCEPTION = Object[RunFailure](
+    "Exception",
+    at=TIME.of(lambda it: it.at),
+    error=TEXT.of(lambda it: it.failure.error),
+    summary=TEXT.of(
+        lambda it: summary(it.failure.error),
+        "The error; of a Python traceback, the line that says what was raised.",
+    ),
+    errorClass=or_null(TEXT).of(lambda it: it.failure.error_class),
+    causes=list_(TEXT).of(lambda it: it.failure.causes),
+    offsets=TEXT.of(lambda it: it.failure.offsets, "The end offsets of the failed micro-batch."),
+    reason=TEXT.of(lambda it: it.reason, "The code of the decision that followed."),
+)
+EXCEPTIONS = Object[Iterable[RunFailure]]("Exceptions", exceptions=list_(EXCEPTION).of(lambda them: them))
 
 
-def _whole(path: str, value: object, problems: list[Problem]) -> int:
-    """Return `value` if it is a whole number of 32 bits; True and False are not."""
-    if type(value) is int and -_LARGEST <= value <= _LARGEST:
-        return value
-    message = f"{path} is {_shown(value)}, allowed is {ALLOWED}: write -1"
-    problems.append(Problem(code="wrong_type", where=path, message=message))
-    return NO_BOUND
+@frozen
+class Since:
+    """The series of a query's chart after `after` (epoch ms)."""
+
+    series: Timeline
+    query: str
+    after: int
 
 
-def _member(path: str, name: str) -> str:
-    """Return the JSON path of a member of the object at `path`."""
-    if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-        return f"{path}.{name}"
-    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"{path}['{escaped}']"
+TIMELINE = Object[Since](
+    "Timeline",
+    batches=list_(
+        Object[Batch](
+            at=TIME.of(lambda it: it.at),
+            durationMs=MS.of(lambda it: it.duration_ms),
+            partitions=INT.of(lambda it: it.partitions),
+            inputRowsPerSecond=NUMBER.of(lambda it: it.input_rows_per_second),
+        )
+    ).of(lambda it: it.series.batches(it.query, it.after)),
+    slots=list_(Object[tuple[int, int]](at=TIME.of(lambda it: it[0]), slots=COUNT.of(lambda it: it[1]))).of(
+        lambda it: it.series.slots(it.after)
+    ),
+    lost=list_(
+        Object[Departure](
+            at=TIME.of(lambda it: it.at),
+            executor=TEXT.of(lambda it: it.executor),
+            reason=TEXT.of(lambda it: it.reason),
+            released=BOOL.of(lambda it: it.released),
+        )
+    ).of(lambda it: it.series.lost(it.after)),
+)
+
+# Batch stages. Question and answer are as in the journal.
 
 
-def _shown(value: object) -> str:
-    """Return a value in the terms of JSON, shortened."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list):
-        return "an array"
-    if type(value) is int and abs(value) > _LARGEST:
-        return "a number of more than 32 bits"
-    return shortened(value) if isinstance(value, str) else str(value)
+SIZES = said(
+    Object[Sizes](
+        "Sizes",
+        of=choice("tasks", "partitions").of(lambda it: "tasks" if it.of_tasks else "partitions"),
+        count=COUNT.of(lambda it: it.count),
+        total=COUNT.of(lambda it: it.total),
+        smallest=COUNT.of(lambda it: it.smallest),
+        median=COUNT.of(lambda it: it.median),
+        largest=COUNT.of(lambda it: it.largest),
+        buckets=list_(COUNT).of(lambda it: it.buckets),
+    ),
+    "Bytes of tasks, or of partitions where Spark makes its own tasks of them. The buckets count them in "
+    "equal steps from 0 to the largest.",
+)
+STAGE = Object[DecidedStage](
+    "Stage",
+    number=INT.of(lambda it: it.number),
+    at=TIME.of(lambda it: it.stage["at"]),
+    group=TEXT.of(
+        lambda it: it.stage["question"].get("scan", it.stage["question"].get("group")),
+        "The shuffles or the scan of this decision.",
+    ),
+    question=choice(*(question.__name__ for question in QUESTION_TYPES)).of(
+        lambda it: it.stage["question"]["type"]
+    ),
+    tookUs=COUNT.of(lambda it: it.stage["took_us"], "Microseconds that the policy process took."),
+    kind=one_of(DecisionKind).of(lambda it: it.stage["answer"]["record"]["kind"]),
+    reason=TEXT.of(lambda it: it.stage["answer"]["record"]["reason"]),
+    message=TEXT.of(lambda it: it.stage["answer"]["record"]["message"]),
+    before=or_null(COUNT).of(lambda it: it.stage["answer"]["record"]["before"]),
+    after=or_null(COUNT).of(lambda it: it.stage["answer"]["record"]["after"]),
+    numbers=Shape[Any]({"type": "object"}).of(
+        lambda it: it.stage["answer"]["record"]["numbers"], "What was compared."
+    ),
+    sizes=or_null(SIZES).of(lambda it: it.sizes),
+)
 
 
-Json = dict[str, Any]
+@frozen
+class Decided:
+    """Decisions about batch stages, the newest first; `shown` are those with numbers below `before`."""
+
+    all: Sequence[DecidedStage]
+    before: int = LARGEST
+    most: int | None = None
+
+    @property
+    def shown(self) -> Iterable[DecidedStage]:
+        """At most `most` of them."""
+        return islice((one for one in self.all if one.number < self.before), self.most)
 
 
-def overview(view: View) -> Json:
-    """Return the application at a glance."""
-    states: dict[str, int] = {}
-    for query in view.queries.values():
-        states[query.state] = states.get(query.state, 0) + 1
-    return {
-        "application": {"id": view.application, "name": view.application_name},
-        "version": __version__,
-        "sparkVersion": view.spark_version,
-        "at": view.at,
-        "mode": view.settings[rescaling.MODE],
-        "adviseOnly": view.settings[application.ADVISE_ONLY],
-        "readOnly": view.settings[application.REST_READ_ONLY],
-        "ended": False,
-        "maxParallelism": view.settings[rescaling.MAX_PARALLELISM],
-        "policyRestarts": view.restarts,
-        "slots": {"now": view.slots, "desired": desired_slots(view)},
-        "executors": [
-            {
-                "id": executor.executor,
-                "host": executor.host,
-                "cores": executor.cores,
-                "slots": view.usable.get(executor.executor, 0),
-                "excluded": executor.excluded,
-                "exclusion": view.exclusions.get(executor.executor),
-                "decommissioning": executor.decommissioning,
-            }
-            for executor in view.executors
-        ],
-        "queries": states,
-        "customPolicies": [custom_policy(name, metrics) for name, metrics in view.custom_policies.items()],
-        "parts": [
-            {"name": name, "on": not reason, "reason": reason or None} for name, reason in view.parts.items()
-        ],
-        "lacks": [
-            {"what": lack.what, "why": lack.why, "instead": lack.instead, "since": lack.since}
-            for lack in lacks_of(
-                Spark(view.spark_version), off={name for name, reason in view.parts.items() if reason}
-            )
-        ],
-    }
+STAGES = Object[Decided](
+    "Stages",
+    stages=list_(STAGE).of(lambda it: it.shown),
+    unanswered=COUNT.of(
+        lambda it: it.all[0].stage["unanswered"] if it.all else 0,
+        "Questions that were left to Spark's own rules.",
+    ),
+)
+
+# The application.
 
 
-def custom_policy(name: str, metrics: CustomMetrics) -> Json:
-    """Return a custom policy, with its error if it is failing."""
-    failing = metrics.failing
-    return {
-        "name": name,
-        "answers": metrics.answers,
-        "failures": metrics.failures,
-        "error": None if failing is None else failing.error,
-        "since": None if failing is None else failing.since,
-        "retryAt": None if failing is None else failing.retry_at,
-    }
+@frozen
+class Glance:
+    """The application as a client sees it, which `may_write`; it has `ended` in an event log."""
+
+    view: View
+    may_write: bool = False
+    ended: bool = False
+
+    @property
+    def lacks(self) -> Iterable[Lack]:
+        """What this Spark lacks, except for parts, which say so themselves."""
+        off = {name for name, reason in self.view.parts.items() if reason}
+        return lacks_of(Spark(self.view.spark_version), off=off)
 
 
 def desired_slots(view: View) -> int | None:
@@ -299,181 +461,73 @@ def desired_slots(view: View) -> int | None:
     return None if any(slots >= maximum for slots in wants) else sum(wants)
 
 
-def query(view: QueryView, *, points: bool = False) -> Json:
-    """Return one query; `points` adds the micro-batches that its policy uses, which are many."""
-    facts = view.facts
-    return {
-        "id": facts.query,
-        "name": facts.name,
-        "run": view.run,
-        "state": view.state,
-        "stateful": facts.stateful,
-        "trigger": facts.trigger,
-        "triggerMs": facts.trigger_ms,
-        "partitions": view.partitions,
-        "target": view.target,
-        "requirements": requirements(view.declared),
-        "vertexIds": vertex_ids(facts.query, (vertex.id for vertex in view.declared.vertices)),
-        "boundBy": view.declared.bound_by,
-        "slots": view.share.slots,
-        "grantedSlots": view.granted_slots,
-        "neededSlots": view.declared.needed,
-        "priority": view.declared.priority,
-        "weight": view.declared.shuffle.weight,
-        "slotSharingGroups": {vertex.id: vertex.group for vertex in view.declared.vertices},
-        "mode": view.settings.mode,
-        "settings": view.own_settings,
-        "restarts": view.restarted,
-        "rescales": view.rescaled,
-        "sources": [source.name for source in facts.sources],
-        "lastBatch": None if view.last_progress is None else _batch(view.last_progress),
-        "policy": plan(view, points=points),
-        "lastDecision": None if view.last_decision is None else decision(view.last_decision),
-    }
-
-
-def _batch(progress: QueryProgress) -> Json:
-    behind = progress.offsets_behind
-    return {
-        "batch": progress.batch,
-        "started": progress.started,
-        "durationMs": progress.duration_ms,
-        "partitions": progress.partitions,
-        "inputRows": progress.input_rows,
-        "inputRowsPerSecond": progress.input_rows_per_second,
-        "processedRowsPerSecond": progress.processed_rows_per_second,
-        "stateRows": progress.state_rows,
-        "stateBytes": progress.state_bytes,
-        "offsetsBehind": None
-        if behind is None
-        else {"avg": behind.avg, "max": behind.max, "min": behind.min},
-        "sources": [
-            {"vertex": source_vertex(number), "inputRows": source.rows, "tasks": source.tasks}
-            for number, source in enumerate(progress.sources)
-        ],
-    }
-
-
-def requirements(value: Requirements) -> Json:
-    """Return bounds as a body that PUT accepts."""
-    return write_body({vertex.id: vertex.bounds for vertex in value.vertices})
-
-
-def etag(value: Requirements) -> str:
-    """Return the entity tag of bounds: equal for equal bounds."""
-    return f'"{hashlib.sha256(as_json(requirements(value)).encode()).hexdigest()[:16]}"'
-
-
-def savepoint(taken: Savepoint) -> Json:
-    """Return a savepoint."""
-    return {"at": taken.at, "path": taken.path, "batch": taken.batch, "bytes": taken.bytes}
-
-
-def rescale(record: RescaleRecord) -> Json:
-    """Return one rescale."""
-    return {
-        "number": record.number,
-        "requirements": record.requirements,
-        "attempt": record.attempt,
-        "cause": record.cause,
-        "status": record.status,
-        "reason": record.reason,
-        "started": record.started,
-        "ended": record.ended,
-        "slotsBefore": record.slots_before,
-        "slotsAfter": record.slots_after,
-        "partitionsBefore": record.partitions_before,
-        "partitionsAfter": record.partitions_after,
-        "pausedMs": record.paused_ms,
-        "executorsUsed": record.executors_used,
-        "warmUpMs": record.warm_up_ms,
-        "states": [
-            {"state": stay.state, "entered": stay.entered, "left": stay.left} for stay in record.stays
-        ],
-    }
-
-
-def exception(failure: RunFailure) -> Json:
-    """Return one failure of a run."""
-    return {
-        "at": failure.at,
-        "error": failure.failure.error,
-        "summary": summary(failure.failure.error),
-        "errorClass": failure.failure.error_class,
-        "causes": list(failure.failure.causes),
-        "offsets": failure.failure.offsets,
-        "reason": failure.reason,
-    }
-
-
-def decision(value: Decision) -> Json:
-    """Return one decision with everything that led to it."""
-    return {
-        "number": value.number,
-        "query": value.query,
-        "name": value.name,
-        "at": value.at,
-        "kind": value.kind,
-        "reason": value.reason,
-        "message": value.message,
-        "cause": value.cause,
-        "before": value.before,
-        "after": value.after,
-        "numbers": dict(value.numbers),
-        "alternatives": list(value.alternatives),
-        "until": value.until,
-    }
-
-
-def timeline(series: Timeline, query: str, after: int) -> Json:
-    """Return the series of a query's chart after `after` (epoch ms)."""
-    return {
-        "batches": [
-            {
-                "at": batch.at,
-                "durationMs": batch.duration_ms,
-                "partitions": batch.partitions,
-                "inputRowsPerSecond": batch.input_rows_per_second,
-            }
-            for batch in series.batches(query, after)
-        ],
-        "slots": [{"at": at, "slots": slots} for at, slots in series.slots(after)],
-        "lost": [
-            {"at": one.at, "executor": one.executor, "reason": one.reason, "released": one.released}
-            for one in series.lost(after)
-        ],
-    }
-
-
-def stages(decided: Sequence[DecidedStage], before: int = LARGEST, most: int | None = None) -> Json:
-    """Return the decisions about batch stages with numbers below `before`; `decided` has the newest first."""
-    shown = islice((one for one in decided if one.number < before), most)
-    unanswered = decided[0].stage["unanswered"] if decided else 0
-    return {"stages": [stage(one) for one in shown], "unanswered": unanswered}
-
-
-def stage(decided: DecidedStage) -> Json:
-    """Return one decision about a batch stage."""
-    stage = decided.stage
-    question = stage["question"]
-    return {
-        "number": decided.number,
-        "at": stage["at"],
-        "group": question["scan"] if "scan" in question else question["group"],
-        "question": question["type"],
-        "tookUs": stage["took_us"],
-        **stage["answer"]["record"],
-        "sizes": None if decided.sizes is None else _sizes(decided.sizes),
-    }
-
-
-def _sizes(sizes: Sizes) -> Json:
-    return {
-        "of": "tasks" if sizes.of_tasks else "partitions",
-        "count": sizes.count,
-        "total": sizes.total,
-        "smallest": sizes.smallest,
-        "median": sizes.median,
-        "largest": sizes.largest,
-        "buckets": list(sizes.buckets),
-    }
+_EXECUTOR = Object[tuple[ExecutorInfo, View]](
+    id=TEXT.of(lambda it: it[0].executor),
+    host=TEXT.of(lambda it: it[0].host),
+    cores=COUNT.of(lambda it: it[0].cores),
+    slots=COUNT.of(lambda it: it[1].usable.get(it[0].executor, 0)),
+    excluded=BOOL.of(lambda it: it[0].excluded),
+    exclusion=or_null(TEXT).of(
+        lambda it: it[1].exclusions.get(it[0].executor),
+        "Why Spark has excluded it; null: it has not, or that is not known.",
+    ),
+    decommissioning=BOOL.of(lambda it: it[0].decommissioning),
+)
+_CUSTOM_POLICY = Object[tuple[str, CustomMetrics]](
+    name=TEXT.of(lambda it: it[0]),
+    answers=COUNT.of(lambda it: it[1].answers),
+    failures=COUNT.of(lambda it: it[1].failures),
+    error=or_null(TEXT).of(lambda it: None if it[1].failing is None else it[1].failing.error),
+    since=or_null(TIME).of(lambda it: None if it[1].failing is None else it[1].failing.since),
+    retryAt=or_null(TIME).of(lambda it: None if it[1].failing is None else it[1].failing.retry_at),
+)
+_PART = Object[tuple[str, str]](
+    name=TEXT.of(lambda it: it[0]),
+    on=BOOL.of(lambda it: not it[1]),
+    reason=or_null(TEXT).of(lambda it: it[1] or None),
+)
+_LACK = Object[Lack](
+    what=TEXT.of(lambda it: it.what),
+    why=TEXT.of(lambda it: it.why),
+    instead=TEXT.of(lambda it: it.instead),
+    since=TEXT.of(lambda it: it.since),
+)
+OVERVIEW = Object[Glance](
+    "Overview",
+    application=Object[View](
+        id=TEXT.of(lambda it: it.application), name=TEXT.of(lambda it: it.application_name)
+    ).of(lambda it: it.view),
+    version=TEXT.of(lambda _: __version__),
+    sparkVersion=TEXT.of(lambda it: it.view.spark_version),
+    at=TIME.of(lambda it: it.view.at),
+    mode=choice("reactive", "adaptive").of(lambda it: it.view.settings[rescaling.MODE]),
+    adviseOnly=BOOL.of(lambda it: it.view.settings[application.ADVISE_ONLY]),
+    readOnly=BOOL.of(lambda it: it.view.settings[application.REST_READ_ONLY]),
+    ended=BOOL.of(lambda it: it.ended, "Whether this is from the event log of an ended application."),
+    mayWrite=BOOL.of(lambda it: it.may_write, "Whether the caller may make changes."),
+    maxParallelism=INT.of(
+        lambda it: it.view.settings[rescaling.MAX_PARALLELISM], "The value of an upper bound of -1."
+    ),
+    policyRestarts=COUNT.of(lambda it: it.view.restarts, "Policy processes before this one."),
+    slots=Object[View](
+        now=COUNT.of(lambda it: it.slots),
+        desired=or_null(COUNT).of(
+            desired_slots, "The upper bounds of all queries together; null: one has none."
+        ),
+    ).of(lambda it: it.view),
+    executors=list_(_EXECUTOR).of(lambda it: ((executor, it.view) for executor in it.view.executors)),
+    queries=map_(COUNT, "How many queries are in each state.", _STATE).of(
+        lambda it: Counter(query.state for query in it.view.queries.values())
+    ),
+    customPolicies=list_(_CUSTOM_POLICY).of(
+        lambda it: it.view.custom_policies.items(),
+        "The custom policies that have been asked: why one has no answer now, since when, and when it is "
+        "asked again; null: it has one.",
+    ),
+    parts=list_(_PART).of(
+        lambda it: it.view.parts.items(), "What the plugin can do here, and why not all; empty: not told."
+    ),
+    lacks=list_(_LACK).of(
+        lambda it: it.lacks, "Other features that this Spark lacks, and which version has them."
+    ),
+)

@@ -9,7 +9,6 @@ which Flink does not have, takes back the bounds that were set.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import falcon
 from attrs import evolve, frozen
@@ -21,9 +20,8 @@ from spark_elastic.core.events import RequirementsDropped, RequirementsRequested
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.transitions import CANCELING, FAILING, FINISHED
 from spark_elastic.core.view import QueryView
-from spark_elastic.http import present
+from spark_elastic.http.bounds_body import BOUNDS, JOB_BOUNDS, by_name, etag, read_body, vertex_ids
 from spark_elastic.http.errors import Refusal, as_json, current, find
-from spark_elastic.http.present import by_name, read_body, vertex_id, vertex_ids
 from spark_elastic.http.writes import asker, carry_out, guard, read_json, refused
 from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
 from spark_elastic.runtime.view import Publisher, View
@@ -40,10 +38,8 @@ class ResourceRequirements:
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the declared bounds, independent of a policy."""
         view = find(current(self.publisher).queries, query)
-        response.set_header("ETag", present.etag(view.declared))
-        shown = present.requirements(view.declared)
-        if self.for_flink:
-            shown = _as_flink_has_it(view.facts.query, shown)
+        response.set_header("ETag", etag(view.declared))
+        shown = JOB_BOUNDS.json(view) if self.for_flink else BOUNDS.json(view.declared)
         response.text = as_json(shown)
 
     def on_put(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
@@ -86,7 +82,7 @@ class _Change:
         query = find(queries, self.query)
         _can_be_changed(query, self.view)
         bounds = None if self.wanted is None else _declared(query, self.wanted)
-        _match(self.if_match, present.etag(query.declared))
+        _match(self.if_match, etag(query.declared))
         id_ = query.facts.query
         if bounds is None:
             return lambda id, at: RequirementsDropped(id=id, at=at, query=id_, by=self.by)
@@ -95,16 +91,6 @@ class _Change:
         return lambda id, at: RequirementsRequested(
             id=id, at=at, query=id_, bounds=both, targets=targets, by=self.by
         )
-
-
-def _as_flink_has_it(query: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """Return bounds by vertex id, without targets: Flink's clients read no other fields."""
-    return {
-        vertex_id(query, vertex): {
-            "parallelism": {end: bound for end, bound in entry["parallelism"].items() if end != "target"}
-        }
-        for vertex, entry in shown.items()
-    }
 
 
 def _declared(query: QueryView, wanted: Mapping[str, WantedBounds]) -> Mapping[str, Bounds]:
@@ -151,7 +137,7 @@ def _can_be_changed(query: QueryView, view: View) -> None:
         raise Refusal(409, f"the query is {query.state}, its bounds cannot be changed any more")
 
 
-def _match(wanted: str | None, etag: str) -> None:
-    if wanted is None or wanted.strip() == "*" or etag in (tag.strip() for tag in wanted.split(",")):
+def _match(wanted: str | None, now: str) -> None:
+    if wanted is None or wanted.strip() == "*" or now in (tag.strip() for tag in wanted.split(",")):
         return
-    raise Refusal(412, f"the bounds have been changed, their ETag is {etag}: GET them and decide again")
+    raise Refusal(412, f"the bounds have been changed, their ETag is {now}: GET them and decide again")

@@ -20,6 +20,7 @@ from spark_elastic.http import present
 from spark_elastic.http.errors import LARGEST, LATEST, Refusal, as_json, before, current, find, limit, whole
 from spark_elastic.http.metrics import metrics
 from spark_elastic.http.openapi import document
+from spark_elastic.http.shapes import Json
 from spark_elastic.http.writes import asker, carry_out, guard, may_write, read_json
 from spark_elastic.runtime.decided_stages import STAGES_KEPT
 from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
@@ -41,7 +42,7 @@ class Queries:
         found = [query for query in queries.values() if _matches(query, search.lower())]
         found.sort(key=lambda query: query.state == FINISHED)
         shown = found[offset : offset + most]
-        response.text = as_json({"queries": [present.query(query) for query in shown], "total": len(found)})
+        response.text = as_json(present.QUERIES.json((shown, len(found))))
 
 
 def _matches(query: QueryView, search: str) -> bool:
@@ -56,7 +57,8 @@ class Query:
 
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """Show the query."""
-        response.text = as_json(present.query(find(current(self.publisher).queries, query), points=True))
+        found = find(current(self.publisher).queries, query)
+        response.text = as_json(present.QUERY.json(present.Shown(found, points=True)))
 
 
 @frozen
@@ -70,7 +72,7 @@ class Rescales:
         history = find(current(self.publisher).queries, query).history
         last, most = before(request), limit(request, LARGEST, LARGEST)
         shown = islice((record for record in history if record.number < last), most)
-        response.text = as_json({"rescales": [present.rescale(record) for record in shown]})
+        response.text = as_json(present.RESCALES.json(shown))
 
 
 @frozen
@@ -83,7 +85,7 @@ class Timeline:
         """Show the micro-batches, the slots and the lost executors, all after `after` (epoch ms)."""
         id = find(current(self.publisher).queries, query).facts.query
         after = whole(request, "after", 0, 0, LATEST)
-        response.text = as_json(present.timeline(self.publisher.timeline, id, after))
+        response.text = as_json(present.TIMELINE.json(present.Since(self.publisher.timeline, id, after)))
 
 
 @frozen
@@ -95,7 +97,7 @@ class Exceptions:
     def on_get(self, _: falcon.Request, response: falcon.Response, query: str) -> None:
         """List the failures, newest first."""
         failures = find(current(self.publisher).queries, query).exceptions
-        response.text = as_json({"exceptions": [present.exception(failure) for failure in failures]})
+        response.text = as_json(present.EXCEPTIONS.json(failures))
 
 
 # GET /overview.
@@ -110,7 +112,7 @@ class Overview:
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
         """Show mode, slots, executors, query states, and whether the client may change something."""
         view = current(self.publisher)
-        response.text = as_json({**present.overview(view), "mayWrite": may_write(request, view)})
+        response.text = as_json(present.OVERVIEW.json(present.Glance(view, may_write(request, view))))
 
 
 # GET /stages and /stages/{number}.
@@ -129,7 +131,9 @@ class Stages:
         """List the decisions, newest first; `unanswered` counts the questions left to Spark's own rules."""
         current(self.publisher)
         last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
-        response.text = as_json(present.stages(self.publisher.stages.newest_first(), last, most))
+        response.text = as_json(
+            present.STAGES.json(present.Decided(self.publisher.stages.newest_first(), last, most))
+        )
 
 
 @frozen
@@ -146,7 +150,7 @@ class Stage:
         if found is None:
             kept = f"{stages[-1].number} to {stages[0].number}" if stages else "none"
             raise Refusal(404, f"no decision about a stage has the number '{number[:60]}', kept are {kept}")
-        response.text = as_json(present.stage(found))
+        response.text = as_json(present.STAGE.json(found))
 
 
 # POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy does not forward POST.
@@ -262,13 +266,13 @@ class Decisions:
         after, last = whole(request, "after", 0, 0, LARGEST), before(request)
         most = limit(request, _USUAL_DECISIONS, DECISIONS_KEPT)
         found = (
-            present.decision(decision)
+            decision
             for decision in reversed(decisions)
             if after < decision.number < last
             and (query is None or decision.query == query)
             and (kind is None or decision.kind == kind)
         )
-        response.text = as_json({"decisions": list(islice(found, most))})
+        response.text = as_json(present.DECISIONS.json(islice(found, most)))
 
 
 @frozen
@@ -284,7 +288,7 @@ class Decision:
         if found is None:
             kept = f"{decisions[0].number} to {decisions[-1].number}" if decisions else "none"
             raise Refusal(404, f"no decision has the number '{number[:60]}', kept are {kept}")
-        response.text = as_json(present.decision(found))
+        response.text = as_json(present.DECISION.json(found))
 
 
 # GET /archive, which only the shim can request: what the History Server shows of an application.
@@ -314,20 +318,20 @@ class Archive:
             answers[path] = text
         response.text = as_json({"answers": answers})
 
-    def _answers(self, view: View) -> Iterator[tuple[str, present.Json]]:
-        yield "overview", {**present.overview(view), "mayWrite": False, "ended": True}
-        queries = [present.query(query) for query in view.queries.values()]
-        yield "queries", {"queries": queries, "total": len(queries)}
-        yield "decisions", {"decisions": [present.decision(one) for one in reversed(view.decisions)]}
-        yield "stages", present.stages(self.publisher.stages.newest_first(), most=_STAGES)
+    def _answers(self, view: View) -> Iterator[tuple[str, Json]]:
+        yield "overview", present.OVERVIEW.json(present.Glance(view, ended=True))
+        yield "queries", present.QUERIES.json((view.queries.values(), len(view.queries)))
+        yield "decisions", present.DECISIONS.json(reversed(view.decisions))
+        yield (
+            "stages",
+            present.STAGES.json(present.Decided(self.publisher.stages.newest_first(), most=_STAGES)),
+        )
         for id, query in view.queries.items():
-            yield f"queries/{id}", present.query(query, points=True)
-            yield f"queries/{id}/rescales", {"rescales": [present.rescale(one) for one in query.history]}
-            yield (
-                f"queries/{id}/exceptions",
-                {"exceptions": [present.exception(one) for one in query.exceptions]},
-            )
-            yield f"queries/{id}/timeline", present.timeline(self.publisher.timeline, id, 0)
+            yield f"queries/{id}", present.QUERY.json(present.Shown(query, points=True))
+            yield f"queries/{id}/rescales", present.RESCALES.json(query.history)
+            yield f"queries/{id}/exceptions", present.EXCEPTIONS.json(query.exceptions)
+            timeline = present.Since(self.publisher.timeline, id, 0)
+            yield f"queries/{id}/timeline", present.TIMELINE.json(timeline)
 
 
 # Where a savepoint may be written: the request becomes a write with the driver's credentials.
@@ -388,7 +392,7 @@ class Savepoints:
         Whether they still exist is not checked: one may have been removed since.
         """
         found = find(current(self.publisher).queries, query)
-        response.text = as_json({"savepoints": [present.savepoint(taken) for taken in found.savepoints]})
+        response.text = as_json(present.SAVEPOINTS.json(found.savepoints))
 
     def on_post(self, request: falcon.Request, response: falcon.Response, query: str) -> None:
         """Request a savepoint; the order is journaled when the answer arrives, and the savepoint follows."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_elastic.core.bounds.declared import Accepted, Refused, declare
-from spark_elastic.http.present import read_body, write_body
+from spark_elastic.http.bounds_body import read_body, write_body
 from tests.unit.core.bounds.asked import codes, message, pair
 
 

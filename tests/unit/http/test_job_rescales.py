@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_elastic.core.rescale.history import Cause
-from spark_elastic.http.flink_rescales import _CAUSES, _stats
+from spark_elastic.http.flink_rescales import _CAUSES, _STATS
 from tests.unit.http.world import API, ID, World, body, world
 
 JOBS = f"{API}/jobs/{ID.replace('-', '')}/rescales"
@@ -77,14 +77,14 @@ def test_what_is_not_there_is_not_found(api: World) -> None:
 
 
 def test_durations_are_summed_up_as_flink_does() -> None:
-    assert _stats([]) == NONE
-    assert _stats([7]) == {
+    assert _STATS.json([]) == NONE
+    assert _STATS.json([7]) == {
         "min": 7,
         "max": 7,
         "avg": 7,
         **dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), 7.0),
     }
-    of_ten = _stats([100, 90, 80, 70, 60, 50, 40, 30, 20, 10])
+    of_ten = _STATS.json([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
     assert (of_ten["min"], of_ten["max"], of_ten["avg"]) == (10, 100, 55)
     assert of_ten["p50"] == 55.0
     assert of_ten["p90"] == pytest.approx(99.0)

@@ -11,7 +11,7 @@ from spark_elastic.core.bounds.declared import Refused, WantedBounds, declare
 from spark_elastic.core.declarations import adaptive_requirements
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.http.present import read_body, write_body
+from spark_elastic.http.bounds_body import read_body, write_body
 from tests.unit.core.builder import STATEFUL
 from tests.vectors.adapters import http
 from tests.vectors.adapters.fields import Fields

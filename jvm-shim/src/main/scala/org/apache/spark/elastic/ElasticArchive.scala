@@ -66,7 +66,7 @@ private[spark] final class ElasticHistory extends AppHistoryServerPlugin {
 }
 
 /** Serves the API's last answers, always as whole lists from which the page takes the part that it needs. */
-private final class ArchiveServlet(store: KVStore) extends HttpServlet {
+private final class ArchiveServlet(store: KVStore) extends PluginServlet {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val body =

@@ -19,7 +19,7 @@ import Servlets._
  * Passes requests to the policy process, and its answers back. It decides nothing, but keeps clients from taking more
  * of Jetty's 200 threads, or for longer, than Spark's pages can spare. Spark's filters have checked view permission.
  */
-private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends HttpServlet {
+private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends PluginServlet {
   import ElasticServlet._
 
   private val readers = new Semaphore(MostReads)

@@ -38,7 +38,7 @@ private final class ElasticPage(tab: ElasticTab) extends WebUIPage("") {
 }
 
 /** Serves the page's scripts and style sheet from the plugin's own jar, wherever Spark has loaded it from. */
-private final class PageFiles extends HttpServlet {
+private final class PageFiles extends PluginServlet {
   import PageFiles._
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {

@@ -23,6 +23,7 @@ private[elastic] trait MovedStreaming extends MovedBatch {
   type StreamProgress = streaming.StreamProgress
   type StreamingRelation = streaming.StreamingRelation
   type TriggerExecutor = streaming.TriggerExecutor
+  def LatestSeen = streaming.AcceptsLatestSeenOffsetHandler
 }
 
 private[elastic] object MovedFiles {

@@ -45,7 +45,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     if (query.stateful) execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // Reading the checkpoint makes Spark read the last batch of V1 sources once more.
-    NewSources.make(execution)
+    NewSources.make(execution)(())
     val (watermarks, partitions) = (MicroBatchAccess.watermarks(execution), query.partitions)
     val written = execution.sinkCommitProgress
     InRun.forget(execution)

@@ -1,30 +1,16 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.internal.SQLConf
 
-import Moved._
-
-/** Reads from the logs of a checkpoint how its state is kept. */
-private[elastic] object CheckpointFormat {
-
-  /** Return the partition count and the state store provider that a batch was planned with. */
-  def settings(offsets: OffsetSeq): Option[(Int, String)] =
-    for {
-      metadata <- offsets.metadata
-      partitions <- metadata.conf.get(SQLConf.SHUFFLE_PARTITIONS.key)
-      provider <- metadata.conf.get(SQLConf.STATE_STORE_PROVIDER_CLASS.key)
-    } yield partitions.toInt -> provider
+/** How the state of a checkpoint is kept. */
+private[elastic] object CheckpointFormat extends FormatBefore42 {
 
   /** Return the version of the checkpoint format that a batch was committed with. */
-  def version(commit: CommitMetadata): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
+  def version(commit: Moved.CommitMetadata): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
 
   /** Return the version that the session asks for. */
   def asked(conf: SQLConf): Int = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
 
   /** The name of the setting for the version. */
   val Key: Option[String] = Some(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key)
-
-  /** Does nothing: the plugin gives no checkpoint of this Spark another format. */
-  def readAsWritten(plan: LogicalPlan): Unit = {}
 }

@@ -10,7 +10,7 @@ private[elastic] object RunSources {
 
   /** Replace the sources of a run while `body` runs. */
   def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
-    val sources = StreamExecutionAccess.sources(execution)
+    val sources = StreamExecutionAccess.sources(execution).toSeq
     MicroBatchAccess.use(execution, sources.map(by))
     try body
     finally MicroBatchAccess.use(execution, sources)
@@ -18,11 +18,13 @@ private[elastic] object RunSources {
 
   /** Report the latest offsets read to new sources that accept them. */
   def tellLatest(execution: MicroBatchExecution): Unit =
-    LatestSeen.tell(execution.offsetLog.getLatest().map(_._2), StreamExecutionAccess.sources(execution))
+    Moved.LatestSeen.setLatestSeenOffsetOnSources(
+      execution.offsetLog.getLatest().map(_._2),
+      StreamExecutionAccess.sources(execution).toSeq)
 
   /** Return the end offsets of a micro-batch, as its log has them. */
   def offsets(execution: MicroBatchExecution, batch: Batch): String =
-    batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution), batch.offsetSeqMetadata).toString
+    batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution).toSeq, batch.offsetSeqMetadata).toString
 }
 
 private[elastic] object FirstCount {
@@ -34,3 +36,17 @@ private[elastic] object FirstCount {
     first.offsetSeqMetadata = metadata.copy(conf = metadata.conf + changed)
   }
 }
+
+/** The first micro-batch after the checkpoint was read again. */
+private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, before: Batch)
+    extends Batch(
+      execution.id,
+      execution.runId,
+      execution.name,
+      execution.triggerClock,
+      StreamExecutionAccess.sources(execution).toSeq,
+      execution.sink,
+      MicroBatchAccess.progressReporter(execution),
+      -1,
+      execution.sparkSession,
+      None)

@@ -54,7 +54,11 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // With its offsets logged, the batch needs its sources only to read between them.
     val newSources = again || !next.isCurrentBatchConstructed
-    if (newSources) NewSources.make(execution)
+    if (newSources) {
+      val trigger = execution.triggerExecutor
+      try NewSources.make(execution)(RunSources.tellLatest(execution))
+      finally execution.triggerExecutor = trigger // it is the plugin's, and running
+    }
     recover(newSources)
   }
 

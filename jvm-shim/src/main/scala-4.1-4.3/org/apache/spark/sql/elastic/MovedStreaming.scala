@@ -24,6 +24,7 @@ private[elastic] trait MovedStreaming {
   type StreamProgress = runtime.StreamProgress
   type StreamingRelation = runtime.StreamingRelation
   type TriggerExecutor = runtime.TriggerExecutor
+  def LatestSeen = runtime.AcceptsLatestSeenOffsetHandler
 }
 
 private[elastic] object MovedFiles {

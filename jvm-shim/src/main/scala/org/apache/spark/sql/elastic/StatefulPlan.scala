@@ -15,6 +15,9 @@ private[elastic] object StatefulPlan {
     case _ => false
   }
 
+  /** Operators with arbitrary state, which not all versions have. */
+  private val ofAnyKind = Set("TransformWithState", "TransformWithStateInPandas", "TransformWithStateInPySpark")
+
   private def isAggregate(node: LogicalPlan): Boolean = node.isInstanceOf[Aggregate] && node.isStreaming
 
   private def keepsState(node: LogicalPlan): Boolean = node match {
@@ -22,6 +25,6 @@ private[elastic] object StatefulPlan {
     case _: Deduplicate | _: DeduplicateWithinWatermark => true
     case _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState => true
     case join: Join => join.left.isStreaming && join.right.isStreaming
-    case other => StateOfAnyKind(other)
+    case other => ofAnyKind.contains(other.getClass.getSimpleName)
   }
 }

@@ -1,6 +1,5 @@
 package org.apache.spark.elastic;
 
-import javax.servlet.http.HttpServlet;
 import org.apache.spark.ui.SparkUI;
 
 /**
@@ -10,7 +9,7 @@ import org.apache.spark.ui.SparkUI;
 final class ServletAccess {
   private ServletAccess() {}
 
-  static void attach(SparkUI ui, String path, HttpServlet servlet) {
+  static void attach(SparkUI ui, String path, PluginServlet servlet) {
     ui.attachHandler(path, servlet, "/*");
   }
 }

@@ -15,13 +15,15 @@ private[elastic] object NewSources {
   private lazy val plan = Hidden.field(MovedFields.LogicalPlan)
   private lazy val flags = Hidden.field(MovedFields.LazyFlags)
 
-  /** Called on the stream thread. If it throws, the previous sources stay. */
-  def make(execution: MicroBatchExecution): Unit = {
+  /** Called on the stream thread; `tell` notifies the new ones of what was read. If it throws, the previous ones stay. */
+  def make(execution: MicroBatchExecution)(tell: => Unit): Unit = {
     val (before, made) = (plan.get(execution), flags.getByte(execution))
     MicroBatchAccess.stopSources(execution)
     flags.setByte(execution, 0)
-    try StreamSession.of(execution).withActive(execution.logicalPlan)
-    catch {
+    try {
+      StreamSession.of(execution).withActive(execution.logicalPlan)
+      tell
+    } catch {
       case e: Throwable =>
         plan.set(execution, before)
         flags.setByte(execution, made)

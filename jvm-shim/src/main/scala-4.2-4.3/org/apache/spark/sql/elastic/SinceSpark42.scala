@@ -1,6 +1,7 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.execution.streaming.checkpointing.{OffsetSeqMetadata, OffsetSeqMetadataV2}
 import org.apache.spark.sql.execution.streaming.runtime._
 import org.apache.spark.sql.internal.SQLConf
@@ -10,7 +11,7 @@ private[elastic] object RunSources {
 
   /** Replace the sources of a run while `body` runs. */
   def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
-    val (sources, ids) = (StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution))
+    val (sources, ids) = (StreamExecutionAccess.sources(execution).toSeq, SourceIdAccess.get(execution))
     MicroBatchAccess.use(execution, sources.map(by))
     SourceIdAccess.set(execution, ids.map { case (id, source) => id -> by(source) })
     try body
@@ -24,13 +25,13 @@ private[elastic] object RunSources {
   def tellLatest(execution: MicroBatchExecution): Unit =
     AcceptsLatestSeenOffsetHandler.setLatestSeenOffsetOnSources(
       execution.offsetLog.getLatest().map(_._2),
-      StreamExecutionAccess.sources(execution),
+      StreamExecutionAccess.sources(execution).toSeq,
       SourceIdAccess.get(execution))
 
   /** Return the end offsets of a micro-batch, as its log has them. */
   def offsets(execution: MicroBatchExecution, batch: MicroBatchExecutionContext): String =
     batch.endOffsets
-      .toOffsets(StreamExecutionAccess.sources(execution), SourceIdAccess.get(execution), batch.offsetSeqMetadata)
+      .toOffsets(StreamExecutionAccess.sources(execution).toSeq, SourceIdAccess.get(execution), batch.offsetSeqMetadata)
       .toString
 }
 
@@ -46,4 +47,9 @@ private[elastic] object FirstCount {
       case other => other
     }
   }
+}
+
+/** A scan that shows the metrics that its source reports. */
+private[elastic] trait PostsMetrics extends DataSourceV2ScanExecBase {
+  protected def postMetrics(): Unit = postDriverMetrics(scan.reportDriverMetrics())
 }

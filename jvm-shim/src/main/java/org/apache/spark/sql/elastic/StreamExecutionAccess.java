@@ -1,10 +1,9 @@
 package org.apache.spark.sql.elastic;
 
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
-import org.apache.spark.sql.execution.streaming.runtime.TERMINATED$;
-import scala.collection.immutable.Seq;
+import org.apache.spark.sql.execution.streaming.*;
+import org.apache.spark.sql.execution.streaming.runtime.*;
+import scala.collection.Seq;
 
 /**
  * Accesses members of a stream execution. They are protected in Scala but public in the class file, so javac checks
@@ -25,10 +24,5 @@ final class StreamExecutionAccess {
   /** Return the sources in plan order, repeated if read twice; null before the stream thread has created them. */
   static Seq<SparkDataStream> sources(StreamExecution execution) {
     return execution.sources();
-  }
-
-  /** Return the session that the query's batches run in. */
-  static SparkSession session(StreamExecution execution) {
-    return execution.sparkSessionForStream();
   }
 }

@@ -2,10 +2,8 @@ package org.apache.spark.sql.elastic;
 
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
-import org.apache.spark.sql.execution.streaming.MicroBatchExecution;
-import org.apache.spark.sql.execution.streaming.MicroBatchExecutionContext;
-import org.apache.spark.sql.execution.streaming.ProgressReporter;
-import org.apache.spark.sql.execution.streaming.WatermarkTracker;
+import org.apache.spark.sql.execution.streaming.*;
+import org.apache.spark.sql.execution.streaming.runtime.*;
 import scala.collection.immutable.Seq;
 
 /** Members of a stream execution that only boundaries need: if one of these is missing, the rest works. */

@@ -1,0 +1,57 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.spark.SparkThrowable
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan, StreamSourceAwareSparkPlan}
+
+import Moved.StreamExecution
+
+/** The session of an application that runs in the driver. */
+private[elastic] trait MovedSession {
+  type SparkSession = classic.SparkSession
+}
+
+/** Spark's names for errors. */
+private[elastic] object FailureKinds {
+  def condition(e: SparkThrowable): Option[String] = Option(e.getCondition)
+}
+
+/** The status that a query shows. */
+private[elastic] object ShownStatus {
+  def idle(execution: StreamExecution, message: String): Unit = {
+    val context = execution.getLatestExecutionContext()
+    context.updateStatusMessage(message)
+    context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
+  }
+}
+
+/** The session that the batches of a query run in. */
+private[elastic] object StreamSession {
+  def of(execution: StreamExecution): classic.SparkSession = execution.sparkSessionForStream
+}
+
+/** The source that a scan of a query reads. */
+private[elastic] object StreamOf {
+  def unapply(scan: SparkPlan): Option[SparkDataStream] = scan match {
+    case aware: StreamSourceAwareSparkPlan => aware.getStream
+    case _ => None
+  }
+}
+
+/** A scan that knows its source. */
+private[elastic] trait ReadsStream extends StreamSourceAwareSparkPlan
+
+/** A file scan that copies another one. */
+private[elastic] abstract class CopiedScan(scan: FileSourceScanExec)
+    extends FileSourceScanExec(
+      scan.relation,
+      scan.stream,
+      scan.output,
+      scan.requiredSchema,
+      scan.partitionFilters,
+      scan.optionalBucketSet,
+      scan.optionalNumCoalescedBuckets,
+      scan.dataFilters,
+      scan.tableIdentifier,
+      scan.disableBucketedScan)

@@ -352,22 +352,13 @@ private[spark] object Contract {
   /** Incremented whenever a field changes its meaning. The policy process refuses any other number. */
   val Number = 1
 
-  private val actions: Map[String, Class[_ <: Action]] = Seq[Class[_ <: Action]](
-    classOf[Configure],
-    classOf[TurnOff],
-    classOf[StartQuery],
-    classOf[HoldQuery],
-    classOf[FailQuery],
-    classOf[CancelQuery],
-    classOf[TakeSavepoint],
-    classOf[Rescale],
-    classOf[BoundSources],
-    classOf[LimitRows],
-    classOf[KeepText],
-    classOf[RequestExecutors],
-    classOf[KillExecutors],
-    classOf[DecommissionExecutors],
-    classOf[Report]).map(c => c.getSimpleName -> c).toMap
+  private def named(kinds: Class[_ <: Action]*) = kinds.map(kind => kind.getSimpleName -> kind)
+
+  private val actions: Map[String, Class[_ <: Action]] = Seq(
+    named(classOf[Configure], classOf[TurnOff], classOf[Report]),
+    named(classOf[StartQuery], classOf[HoldQuery], classOf[FailQuery], classOf[CancelQuery], classOf[Rescale]),
+    named(classOf[TakeSavepoint], classOf[BoundSources], classOf[LimitRows], classOf[KeepText]),
+    named(classOf[RequestExecutors], classOf[KillExecutors], classOf[DecommissionExecutors])).flatten.toMap
 
   val mapper: ObjectMapper = new ObjectMapper()
     .registerModule(DefaultScalaModule)

@@ -10,10 +10,9 @@ import scala.util.Try
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.elastic.Servlets._
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.Utils
-
-import Servlets._
 
 /**
  * Passes requests to the policy process, and its answers back. It decides nothing, but keeps clients from taking more

@@ -7,9 +7,7 @@ import org.apache.spark.sql.execution.streaming.runtime.*;
 import scala.collection.immutable.Map;
 
 /** The read limit of each source: a member of a stream execution that only limits need. */
-final class ReadLimitsAccess {
-  private ReadLimitsAccess() {}
-
+interface ReadLimitsAccess {
   static Map<SparkDataStream, ReadLimit> get(StreamExecution execution) {
     return execution.uniqueSources();
   }

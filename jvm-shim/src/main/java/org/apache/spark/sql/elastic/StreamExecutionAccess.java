@@ -9,9 +9,7 @@ import scala.collection.Seq;
  * Accesses members of a stream execution. They are protected in Scala but public in the class file, so javac checks
  * the access at build time. Reflection would fail only in a user's job.
  */
-final class StreamExecutionAccess {
-  private StreamExecutionAccess() {}
-
+interface StreamExecutionAccess {
   /** Make the stream thread end as if the query had been stopped. */
   static void terminate(StreamExecution execution) {
     execution.state().set(TERMINATED$.MODULE$);

@@ -5,10 +5,9 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /** Before 4.2 Spark cannot change a checkpoint's partition count, so no change has to be completed or undone. */
 private[elastic] final class StateMover(execution: StreamExecution) {

@@ -3,11 +3,10 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.{sql, SparkThrowable}
 import org.apache.spark.elastic.Hidden
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /** The session of an application: there is only one kind. */
 private[elastic] trait MovedSession {

@@ -3,10 +3,9 @@ package org.apache.spark.sql.elastic
 import java.lang.reflect.InvocationTargetException
 
 import org.apache.spark.elastic.Hidden
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.AcceptsLatestSeenOffsetHandler
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /**
  * Does within a run what a new run would do: it reads the checkpoint again, on the stream thread and between two

@@ -4,9 +4,7 @@ import org.apache.spark.sql.execution.streaming.StreamExecution;
 import org.apache.spark.sql.streaming.StreamingQueryStatus;
 
 /** Members of a stream execution that later versions keep in its micro-batches. */
-final class StatusAccess {
-  private StatusAccess() {}
-
+interface StatusAccess {
   static long currentBatchId(StreamExecution execution) {
     return execution.currentBatchId();
   }

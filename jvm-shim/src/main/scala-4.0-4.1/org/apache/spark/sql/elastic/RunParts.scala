@@ -1,9 +1,8 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /** The sources of a run. */
 private[elastic] object RunSources {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /**
  * Does within a run what a new run would do: it reads the checkpoint again, on the stream thread and between two

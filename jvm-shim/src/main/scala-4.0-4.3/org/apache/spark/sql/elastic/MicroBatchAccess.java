@@ -7,9 +7,7 @@ import org.apache.spark.sql.execution.streaming.runtime.*;
 import scala.collection.immutable.Seq;
 
 /** Members of a stream execution that only boundaries need: if one of these is missing, the rest works. */
-final class MicroBatchAccess {
-  private MicroBatchAccess() {}
-
+interface MicroBatchAccess {
   /** Replace the sources. */
   static void use(MicroBatchExecution execution, Seq<SparkDataStream> sources) {
     execution.sources_$eq(sources);

@@ -3,9 +3,8 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved.StreamExecution
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan, StreamSourceAwareSparkPlan}
-
-import Moved.StreamExecution
 
 /** The session of an application that runs in the driver. */
 private[elastic] trait MovedSession {
@@ -24,11 +23,6 @@ private[elastic] object ShownStatus {
     context.updateStatusMessage(message)
     context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
   }
-}
-
-/** The session that the batches of a query run in. */
-private[elastic] object StreamSession {
-  def of(execution: StreamExecution): classic.SparkSession = execution.sparkSessionForStream
 }
 
 /** The source that a scan of a query reads. */

@@ -7,13 +7,12 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.LocalLimitExec
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state.StateRewriter
 import org.apache.spark.util.SerializableConfiguration
-
-import Moved.SparkSession
 
 /**
  * Re-partitions some of an operator's state, into a folder that is deleted at the end.

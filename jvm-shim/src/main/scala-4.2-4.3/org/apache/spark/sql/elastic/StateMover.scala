@@ -6,12 +6,11 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.{Harmless, Linkage, Part}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.elastic.Moved.{SparkSession, StreamExecution}
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.{StreamMetadata, StreamingCheckpointConstants}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
-
-import Moved.{SparkSession, StreamExecution}
 
 /**
  * Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. (Writing

@@ -5,9 +5,8 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
-
-import Moved._
 
 /**
  * The point between two micro-batches on a query's stream thread. There it waits for its first slots, carries out
@@ -19,7 +18,7 @@ import Moved._
  * @param refusal why the query cannot start
  */
 private[elastic] final class Boundary(
-    execution: MicroBatchExecution,
+    val execution: MicroBatchExecution,
     query: QueryRun,
     control: QueryControl,
     first: Option[QueryOrder],
@@ -232,16 +231,6 @@ private[elastic] final class Boundary(
 }
 
 private[elastic] object Boundary {
-
-  /** Route the micro-batches of a query through a boundary. Called on its stream thread, before the first one. */
-  def put(
-      execution: MicroBatchExecution,
-      query: QueryRun,
-      control: QueryControl,
-      first: Option[QueryOrder],
-      refusal: Option[Throwable]): Unit =
-    Triggers.put(execution, new Boundary(execution, query, control, first, refusal))
-
   private val PollMs = 1000L
   private val WarmUpPollMs = 50L
   private val FirstPauseMs = 500L

@@ -16,7 +16,7 @@ private[elastic] object KafkaPartitions {
   def isKafka(value: Any, name: String): Boolean = value != null && value.getClass.getName == Package + name
 
   /** Return the number of records to read, as far as known. */
-  def records(partitions: Seq[Any]): Long = partitions.flatMap(Range.of).map(_.records).sum
+  def records(partitions: Seq[Any]): Long = partitions.flatMap(rangeOf).map(_.records).sum
 
   /**
    * Divide the largest partitions until there are `least`, or each has one record.
@@ -24,12 +24,12 @@ private[elastic] object KafkaPartitions {
    * @param partitions case classes with an offset range among their fields
    */
   def divide[T](partitions: Seq[T], least: Int): Seq[T] = {
-    val known = partitions.flatMap(partition => Range.of(partition).map(partition -> _))
+    val known = partitions.flatMap(partition => rangeOf(partition).map(partition -> _))
     if (partitions.size >= least || known.size != partitions.size) partitions
     else {
       val parts = mutable.ArrayBuffer.fill(known.size)(1)
       val byShare = Ordering.by((index: Int) => known(index)._2.records.toDouble / parts(index))
-      val queue = mutable.PriorityQueue.from(known.indices.filter(known(_)._2.records > 1))(byShare)
+      val queue = mutable.PriorityQueue(known.indices.filter(known(_)._2.records > 1): _*)(byShare)
       var more = least - parts.size
       while (more > 0 && queue.nonEmpty) {
         val largest = queue.dequeue()
@@ -57,21 +57,12 @@ private[elastic] object KafkaPartitions {
     }
   }
 
-  private object Range {
-    def of(owner: Any): Option[Range] = owner match {
-      case fields: Product =>
-        fields.productIterator.zipWithIndex.flatMap { case (f, place) => read(f, place) }.nextOption()
-      case _ => None
-    }
-
-    private def read(value: Any, place: Int): Option[Range] = value match {
-      case range: Product if isKafka(range, "KafkaOffsetRange") =>
-        (range.productElement(1), range.productElement(2)) match {
-          case (from: Long, until: Long) => Some(Range(place, from, until))
-          case _ => None
-        }
-      case _ => None
-    }
+  private def rangeOf(owner: Any): Option[Range] = {
+    val found = for {
+      fields <- Seq(owner).collect { case fields: Product => fields.productIterator.toSeq }
+      (range: Product, place) <- fields.zipWithIndex if isKafka(range, "KafkaOffsetRange")
+    } yield (place, range.productElement(1), range.productElement(2))
+    found.collectFirst { case (place, from: Long, until: Long) => Range(place, from, until) }
   }
 
   /** Copy a case class with other values at some places. */

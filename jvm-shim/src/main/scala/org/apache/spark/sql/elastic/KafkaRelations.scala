@@ -3,14 +3,14 @@ package org.apache.spark.sql.elastic
 import java.util.{Collections, WeakHashMap}
 
 import org.apache.spark.elastic.{SplitOffsets, StageAdvice}
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.sources.BaseRelation
-
-import Moved.SparkSession
 
 /**
  * Makes batch queries read Kafka in as many tasks as the policy process says, with the connector's option for that.
@@ -41,8 +41,6 @@ private[elastic] final case class KafkaRelationsRule(session: SparkSession, advi
 }
 
 private[elastic] object KafkaRelationsRule {
-  import ElasticExtensions._
-
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectPreCBORule(session => KafkaRelationsRule(classic(session), advice(session)))
 

@@ -8,8 +8,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.LimitedInputStream
-
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /**
  * A named text that the policy keeps beside a query's checkpoint, always replaced as a whole. Spark does not read it,
@@ -24,7 +23,7 @@ private[elastic] final class KeptText(execution: StreamExecution, name: String) 
   @volatile var wanted: Option[String] = None
 
   private def files: CheckpointFileManager =
-    MovedFiles.manager(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
+    MovedFiles.Manager.create(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
 
   /** The stored text, as far as it was read or written. */
   @volatile var kept: Option[String] = None

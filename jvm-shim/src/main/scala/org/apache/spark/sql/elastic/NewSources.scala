@@ -1,8 +1,7 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.Hidden
-
-import Moved.MicroBatchExecution
+import org.apache.spark.sql.elastic.Moved.MicroBatchExecution
 
 /**
  * Creates new source objects within a run, as a new run would. A source that failed while it looked for data may have

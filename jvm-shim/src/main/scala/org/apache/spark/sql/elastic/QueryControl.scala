@@ -8,9 +8,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved.StreamExecution
 import org.apache.spark.util.ListenerBus
-
-import Moved.StreamExecution
 
 /** All live queries of the application, in any session, and the orders that concern them. */
 private[spark] final class QueryControl(val events: EventStream, first: FirstTasks, startMs: Long) extends Logging {

@@ -9,9 +9,8 @@ import scala.util.Try
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /**
  * A query as the policy sees it: the events about it, and the orders for it. Orders arrive in the policy's thread.
@@ -65,11 +64,11 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     }
     execution match {
       case batches: MicroBatchExecution
-          if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) && Triggers.canPut(batches) =>
+          if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) && RunTrigger.canPut(batches) =>
         if (control.isOn || refusal.nonEmpty) {
           showIdle("Initializing sources") // as Spark, which does it next
           if (Linkage.has(Part.EarlyStart)) StartLatch.open(batches)
-          Boundary.put(batches, this, control, answer, refusal)
+          Triggers.put(batches, new Boundary(batches, this, control, answer, refusal))
           hasBoundary = true
         }
       case _ =>
@@ -222,19 +221,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Run an order on its own thread. It has an outcome even if no thread can be created. */
   private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
-    try
-      Daemon.start("elastic-order") {
-        try {
-          val from = System.nanoTime()
-          body
-          done(order, (System.nanoTime() - from) / 1000000L)
-        } catch {
-          case Harmless(e) => failed(order, why(e))
-          case e: Throwable =>
-            failed(order, e.toString)
-            throw e // its thread logs it
-        }
-      }
+    try Daemon.start("elastic-order")(control.events.outcome(order, why)(body))
     catch { case e: Throwable => failed(order, e.toString) }
 
   def done(order: Action, tookMs: Long): Unit = control.events.offer(order.done(tookMs))

@@ -2,18 +2,15 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{Linkage, Part, QueryFacts}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBConf}
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
 
-import Moved._
-
 /** A query before its stream thread has read anything: the facts about it, and the choices that are still open. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
-  import QueryStart._
-
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = StreamSession.of(execution).conf
 
@@ -123,8 +120,16 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
-  /** RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. */
-  private def commitLittle(): Unit = for ((key, value) <- Little if !asked.contains(key)) conf.set(key, value)
+  /**
+   * RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. Each new file
+   * costs milliseconds. A checkpoint may be written with and without these settings.
+   */
+  private def commitLittle(): Unit = {
+    val little = Seq(
+      s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
+      "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
+    for ((key, value) <- little if !asked.contains(key)) conf.set(key, value)
+  }
 
   /** Give a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
@@ -140,11 +145,4 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
     else "other"
-}
-
-private object QueryStart {
-  // Each new file costs milliseconds. A checkpoint may be written with and without these.
-  val Little = Seq(
-    s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
 }

@@ -3,8 +3,7 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.{Harmless, SourceLimit}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.{ReadAllAvailable, ReadLimit, SparkDataStream}
-
-import Moved.MicroBatchExecution
+import org.apache.spark.sql.elastic.Moved.MicroBatchExecution
 
 /**
  * Limits the rows that a micro-batch reads from sources, as the policy says. Spark takes the limit of each source

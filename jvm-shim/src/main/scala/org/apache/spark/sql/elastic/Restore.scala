@@ -7,8 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /**
  * Starts a new checkpoint from a savepoint. Meanwhile a note in the checkpoint says so, and the newest offsets are

@@ -10,8 +10,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-
-import Moved.SparkSession
+import org.apache.spark.sql.elastic.Moved.SparkSession
 
 /** A savepoint: the folder `path`, with a checkpoint that ends with the committed `batch`. */
 private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)

@@ -2,6 +2,8 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{Hidden, JoinPartitions, SplitSize, StageAdvice}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.{FileSourceOptions, InternalRow}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
@@ -12,8 +14,6 @@ import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved.SparkSession
 
 /**
  * Makes file scans in batch queries distribute their files as the policy process says, and joins partitions of other
@@ -51,8 +51,6 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
 }
 
 private[elastic] object ScanRule {
-  import ElasticExtensions._
-
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
 

@@ -2,6 +2,8 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{SourceBounds, SplitSize}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
@@ -11,8 +13,6 @@ import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFacto
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
-
-import Moved.SparkSession
 
 /**
  * Keeps the number of tasks that read the sources of a micro-batch within the policy's bounds. Files are
@@ -51,7 +51,6 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
 }
 
 private[elastic] object SourceBoundsRule {
-  import ElasticExtensions._
 
   /** This much is worth its own task of some 10 ms overhead, a fraction of what it takes to read and parse it. */
   private val WorthBytes = 1L << 20

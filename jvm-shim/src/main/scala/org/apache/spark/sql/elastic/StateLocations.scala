@@ -2,9 +2,8 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.ExecutorInfo
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
-
-import Moved._
 
 /**
  * Spark prefers to run the tasks of a stateful operator where their stores are open, also if that executor is lost.

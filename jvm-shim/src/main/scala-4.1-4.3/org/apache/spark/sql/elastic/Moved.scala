@@ -1,12 +1,9 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.sql.execution.streaming.{checkpointing, operators, runtime, sinks}
 
-/** The packages of Spark's streaming classes, and the names of private fields. */
-private[elastic] trait MovedStreaming {
+/** Spark's classes whose package depends on the version: shared code takes them from here. */
+private[elastic] object Moved extends MovedSession {
   type Batch = runtime.MicroBatchExecutionContext
   type CheckpointFileManager = checkpointing.CheckpointFileManager
   type CommitLog = checkpointing.CommitLog
@@ -28,8 +25,7 @@ private[elastic] trait MovedStreaming {
 }
 
 private[elastic] object MovedFiles {
-  def manager(path: Path, conf: Configuration): Moved.CheckpointFileManager =
-    checkpointing.CheckpointFileManager.create(path, conf)
+  def Manager = checkpointing.CheckpointFileManager
 }
 
 /** Constants, so that class files that use them contain them, for `Linkage` to find. */

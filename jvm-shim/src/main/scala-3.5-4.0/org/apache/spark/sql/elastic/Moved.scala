@@ -1,12 +1,9 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.sql.execution.streaming
 
-/** The packages of Spark's streaming classes, and the names of private fields. */
-private[elastic] trait MovedStreaming extends MovedBatch {
+/** Spark's classes whose package depends on the version: shared code takes them from here. */
+private[elastic] object Moved extends MovedSession with MovedBatch {
   type CheckpointFileManager = streaming.CheckpointFileManager
   type CommitLog = streaming.CommitLog
   type CommitMetadata = streaming.CommitMetadata
@@ -27,8 +24,7 @@ private[elastic] trait MovedStreaming extends MovedBatch {
 }
 
 private[elastic] object MovedFiles {
-  def manager(path: Path, conf: Configuration): Moved.CheckpointFileManager =
-    streaming.CheckpointFileManager.create(path, conf)
+  def Manager = streaming.CheckpointFileManager
 }
 
 /** Constants, so that class files that use them contain them, for `Linkage` to find. */

@@ -22,15 +22,9 @@ import org.apache.spark.internal.Logging
  * (Py4J's server takes a thread for each, reads lines of any length, and stops permanently when one `accept` fails.)
  */
 private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Logging {
-
-  /** Length in bytes of a token, a nonce, and an HMAC-SHA256. */
-  private val Size = 32
-
-  /** Limit of unproven clients. Beyond it the oldest is dropped; the policy process connects again. */
-  private val MaxWaiting = 128
-
-  /** Java's default of 50 is soon used up; a client that finds no room waits a second before the next try. */
-  private val Backlog = 1024
+  private val Size = 32 // bytes of a token, a nonce, and an HMAC-SHA256
+  private val MaxWaiting = 128 // unproven clients; then the oldest is dropped, and the policy process connects again
+  private val Backlog = 1024 // Java's 50 are soon used up, and a client that finds no room waits a second
   private val LimitNs = 10000000000L
   private val CheckMs = 250L
   private val PauseMs = 100L

@@ -5,8 +5,8 @@ import java.util.NoSuchElementException
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.elastic.Servlets._
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.elastic.Servlets._
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.status.KVUtils.KVIndexParam

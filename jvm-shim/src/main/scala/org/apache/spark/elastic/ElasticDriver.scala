@@ -134,12 +134,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     /** Attach the REST API and the page that reads it to Spark's UI, which stops on its own. */
-    private def attach(): Unit = sc.ui match {
-      case _ if !hasApi =>
-      case None =>
-      case Some(ui) =>
-        if (Linkage.has(Part.Api)) ElasticServlet.attach(ui, requests)
-        if (Linkage.has(Part.Api) && Linkage.has(Part.Tab)) new ElasticTab(ui)
+    private def attach(): Unit = for (ui <- sc.ui if hasApi && Linkage.has(Part.Api)) {
+      ElasticServlet.attach(ui, requests)
+      if (Linkage.has(Part.Tab)) new ElasticTab(ui)
     }
 
     /** Log once that everything is on, and where to look. */

@@ -67,7 +67,8 @@ private[spark] final class EventStream {
         entries.clear()
         snapshotDue = true
       }
-      append(event, now)
+      sequence += 1
+      entries += Entry(event, s"s$sequence", now)
     }
     val first = firstLazy.isEmpty
     event match {
@@ -77,11 +78,6 @@ private[spark] final class EventStream {
     }
     // The reader does not know yet that the first lazy event has started the delay of its batch.
     if (urgent || entries.size >= BatchEvents || (first && firstLazy.nonEmpty)) notifyAll()
-  }
-
-  private def append(event: Event, now: Long): Unit = {
-    sequence += 1
-    entries += Entry(event, s"s$sequence", now)
   }
 
   private def merge(event: Event, now: Long): Boolean = {

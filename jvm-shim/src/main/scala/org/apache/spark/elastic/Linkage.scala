@@ -1,6 +1,7 @@
 package org.apache.spark.elastic
 
 import java.io.InputStream
+import java.lang.reflect
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
@@ -243,4 +244,24 @@ private[elastic] object ClassFile {
   def canOverride(member: String, access: Int): Boolean =
     member.contains('(') && !member.startsWith("<") && !member.contains("$$") &&
       (access & (ACC_PRIVATE | ACC_STATIC)) == 0
+}
+
+/** Reflective access to private members of Spark, which no compiler checks. */
+private[spark] object Hidden {
+
+  /** @param place class and field, as a literal "a.b.C#field" or "a.b.C#field:I" for `Linkage` to find */
+  def field(place: String): reflect.Field = {
+    val names = place.takeWhile(_ != ':').split('#')
+    val field = Class.forName(names.head).getDeclaredField(names.last)
+    field.setAccessible(true)
+    field
+  }
+
+  /** @param place as for a field, without a type */
+  def method(place: String, arguments: Class[_]*): reflect.Method = {
+    val names = place.split('#')
+    val method = Class.forName(names.head).getDeclaredMethod(names.last, arguments: _*)
+    method.setAccessible(true)
+    method
+  }
 }

@@ -49,3 +49,10 @@ private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, befor
       -1,
       execution.sparkSession,
       None)
+
+/** How the state of a checkpoint is kept. */
+private[elastic] object CheckpointFormat extends FormatBefore42 with FormatSince40 {
+
+  /** Return the version of the checkpoint format that a batch was committed with. */
+  def version(commit: CommitMetadata): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
+}

@@ -41,11 +41,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     resume(newSources)
   }
 
-  /**
-   * Make the failed micro-batch the next one.
-   *
-   * @param again whether it has failed before
-   */
+  /** Make the failed micro-batch the next one; `again` says whether it has failed before. */
   def retry(next: Batch, again: Boolean): Unit = {
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
     // As after a run of its own: commits by stores of the failed attempt would count for the next one.

@@ -5,6 +5,7 @@ import org.apache.spark.sql.classic
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.elastic.Moved.StreamExecution
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan, StreamSourceAwareSparkPlan}
+import org.apache.spark.sql.internal.SQLConf
 
 /** The session of an application that runs in the driver. */
 private[elastic] trait MovedSession {
@@ -23,6 +24,15 @@ private[elastic] object ShownStatus {
     context.updateStatusMessage(message)
     context.currentStatus = context.currentStatus.copy(isTriggerActive = false)
   }
+}
+
+private[elastic] trait FormatSince40 {
+
+  /** Return the version of the checkpoint format that the session asks for. */
+  def asked(conf: SQLConf): Int = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
+
+  /** The name of the setting for it. */
+  val Key: Option[String] = Some(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key)
 }
 
 /** The source that a scan of a query reads. */

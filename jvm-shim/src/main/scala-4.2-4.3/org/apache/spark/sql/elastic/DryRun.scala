@@ -14,15 +14,9 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpoint
 import org.apache.spark.sql.execution.streaming.state.StateRewriter
 import org.apache.spark.util.SerializableConfiguration
 
-/**
- * Re-partitions some of an operator's state, into a folder that is deleted at the end.
- *
- * @param at returns all of the rows for each place to warm up
- */
+/** Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. */
 private[elastic] object DryRun {
-
-  /** Rows of a partition's state that are enough. */
-  private val MostRows = 1000
+  private val MostRows = 1000 // of a partition's state, which are enough
 
   def apply(session: SparkSession, root: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
     val checkpoint = StateRoot(session, root)

@@ -33,11 +33,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     closeSinkGap()
   }
 
-  /**
-   * Complete a re-partitioning that a crash interrupted, or else undo it: Spark would refuse such a checkpoint.
-   *
-   * @return whether there was one
-   */
+  /** Complete an interrupted re-partitioning, or else undo it: Spark would refuse it. Return whether there was one. */
   def recover(): Boolean = {
     closeSinkGap()
     val unfinished = unfinishedRepartition()

@@ -1,10 +1,10 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.Hidden
-import org.apache.spark.sql.elastic.ElasticExtensions._
-import org.apache.spark.sql.elastic.Moved.{SparkSession, StateStoreWriter}
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.{SparkSession, StateStoreWriter}
 import org.apache.spark.sql.execution.{ColumnarRule, RDDScanExec, SparkPlan, SQLExecutionRDD}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec

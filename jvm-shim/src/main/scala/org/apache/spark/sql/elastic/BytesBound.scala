@@ -15,9 +15,7 @@ import org.apache.spark.sql.types._
  * or long values: generators, many-to-many joins, functions of the user.
  */
 private[elastic] object BytesBound {
-
-  /** The highest compression ratio expected of files and cached columns. */
-  private val Compressed = 16.0
+  private val Compressed = 16.0 // the highest compression ratio expected of files and cached columns
   private val CompressedText = Seq("gz", "bz2", "deflate", "lz4", "snappy", "xz", "zst").map("." + _)
 
   def of(plan: LogicalPlan): Option[Long] = known(bound(plan))

@@ -7,12 +7,9 @@ import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink
 
 /** The query or micro-batch that the calling thread plans or runs. */
 private[spark] object CurrentExecution {
-
-  /** Local properties that identify a micro-batch to its jobs. */
+  // Local properties that identify a micro-batch to its jobs, and mark the plugin's own jobs, which may have all.
   final val QueryIdKey = "sql.streaming.queryId"
   final val BatchIdKey = "streaming.sql.batchId"
-
-  /** Local property of the plugin's own jobs. Those between two micro-batches have the former's as well. */
   final val OwnKey = "spark.elastic.own"
 
   /** Run `body` with its jobs marked as the plugin's own; `what` is for Spark's UI, and any job may say the same. */

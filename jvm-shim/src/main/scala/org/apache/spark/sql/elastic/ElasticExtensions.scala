@@ -3,14 +3,13 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.{sql, SparkContext}
 import org.apache.spark.elastic.{Harmless, Linkage, Part, StageAdvice}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.internal.StaticSQLConf
 
 /**
- * Adds the plugin's query listener and its rules for adaptive execution to each session: the first one, clones, and
- * later ones. Spark calls this class for each session's extensions because the plugin has added it to
- * `spark.sql.extensions`.
+ * Adds the plugin's query listener and its rules to each session: the first one, clones, and later ones. Spark calls
+ * it for each session's extensions because the plugin has added it to `spark.sql.extensions`.
  */
 private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
 

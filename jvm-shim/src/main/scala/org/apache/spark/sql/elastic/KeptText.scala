@@ -10,10 +10,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.LimitedInputStream
 import org.apache.spark.sql.elastic.Moved._
 
-/**
- * A named text that the policy keeps beside a query's checkpoint, always replaced as a whole. Spark does not read it,
- * and savepoints leave it out.
- */
+/** A text of the policy beside a checkpoint, replaced as a whole. Spark ignores it, and savepoints leave it out. */
 private[elastic] final class KeptText(execution: StreamExecution, name: String) extends Logging {
   import KeptText._
 

@@ -54,8 +54,7 @@ private[elastic] object ProgressFacts {
 }
 
 /**
- * The offsets by topic and partition in a source's progress report, as Kafka's source has them; empty for other
- * sources. They are parsed once.
+ * The offsets by topic and partition in a source's progress report, as Kafka's has them, else none; parsed once.
  *
  * @param first where the micro-batch began to read, empty in a query's first one
  * @param last up to where there was data to read

@@ -8,11 +8,11 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.SparkThrowable
 import org.apache.spark.elastic.{Harmless, Hidden, Linkage, Part}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.elastic.ElasticExtensions._
-import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
 

@@ -16,10 +16,8 @@ import org.apache.spark.sql.elastic.Moved._
  */
 private[elastic] object Restore extends Logging {
   private val Note = ".spark-elastic-restore"
-
   private val MostSeconds = 30L
-
-  /** Spark's folders in a checkpoint, beside its metadata. There may be other files of the user. */
+  // Spark's in a checkpoint, beside its metadata. There may be other files of the user.
   private val Folders = Seq("commits", "offsets", "sources", "state")
 
   /**

@@ -2,8 +2,6 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{SourceBounds, SplitSize}
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.elastic.ElasticExtensions._
-import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SortOrder}
@@ -11,6 +9,8 @@ import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
 

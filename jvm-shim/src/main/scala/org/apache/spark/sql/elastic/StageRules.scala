@@ -5,13 +5,13 @@ import scala.collection.mutable
 import org.apache.spark.elastic.{InitialCount, PackedLongs, PlannedExchange, Ranges}
 import org.apache.spark.elastic.{StageAdvice, WrittenExchange}
 import org.apache.spark.internal.config.ConfigEntry
-import org.apache.spark.sql.elastic.ElasticExtensions._
-import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, SparkPlan, UnaryExecNode, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
@@ -153,7 +153,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
           val found = joined(stages.flatMap(groups))
           found
             .zip(counts(found, SamePlan.isPinned(session, plan)))
-            .flatMap { case (group, number) => number.toSeq.flatMap(n => group.map(_.id -> n)) }
+            .flatMap { case (group, number) => group.map(_.id -> number) }
             .toMap
         }
       val changed = plan.transformDown {
@@ -201,7 +201,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
    * numbers, and run once. It is asked for once more when all stages below have run: their sizes are known by then,
    * and the final number does not depend on whether they ended together.
    */
-  private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Option[Int]] = {
+  private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Int] = {
     // Without an execution id, this run could not be distinguished from a later one over other data.
     val id = CurrentExecution.id(session).toSeq
     val haveRun = groups.map(_.forall(e => SamePlan.hasRun(e.child)))
@@ -217,7 +217,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     groups.indices.map { place =>
       val number = fresh.getOrElse(place, known(place).max)
       keys(place, haveRun(place)).foreach(advice.counts(_) = number)
-      Some(number)
+      number
     }
   }
 

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.elastic
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.util.{Clock, SystemClock}
@@ -30,5 +31,13 @@ private final class WaitingAtBoundary(clock: Clock, boundary: Boundary) extends 
       boundary.waitTill(target)
       clock.getTimeMillis()
     } else clock.waitTillTime(target)
+  }
+}
+
+/** Logs under the name of the Spark class that it extends, as alerts and log settings expect. */
+private[elastic] trait LoggedAsSpark extends Logging {
+  override protected def logName: String = {
+    val names = Iterator.iterate[Class[_]](getClass)(_.getSuperclass).map(_.getName)
+    names.find(!_.startsWith("org.apache.spark.sql.elastic.")).get
   }
 }

@@ -5,9 +5,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.CPUS_PER_TASK
 import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
-import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.functions.{count, current_timestamp, max}
 import org.apache.spark.sql.internal.SQLConf
 

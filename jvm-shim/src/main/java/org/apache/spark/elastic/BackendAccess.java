@@ -9,9 +9,7 @@ import scala.Tuple2;
  * Reads the executors that a cluster's scheduler backend gives tasks to. They are private in Scala but public in the
  * class file, so javac checks the access at build time. Reflection would fail only in a user's job.
  */
-final class BackendAccess {
-  private BackendAccess() {}
-
+interface BackendAccess {
   static Map<String, org.apache.spark.scheduler.cluster.ExecutorInfo> executors(CoarseGrainedSchedulerBackend backend) {
     Map<String, org.apache.spark.scheduler.cluster.ExecutorInfo> found = new HashMap<>();
     synchronized (backend) {

@@ -22,7 +22,12 @@ import org.apache.spark.internal.Logging
  * (Py4J's server takes a thread for each, reads lines of any length, and stops permanently when one `accept` fails.)
  */
 private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Logging {
-  import AuthenticatedPort._
+  private val Size = 32 // bytes of a token, a nonce, and an HMAC-SHA256
+  private val MaxWaiting = 128 // unproven clients; then the oldest is dropped, and the policy process connects again
+  private val Backlog = 1024 // Java's 50 are soon used up, and a client that finds no room waits a second
+  private val LimitNs = 10000000000L
+  private val CheckMs = 250L
+  private val PauseMs = 100L
 
   private val random = new SecureRandom
   private val selector = Selector.open()
@@ -116,7 +121,8 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
           channel.write(ByteBuffer.wrap(Array('+'.toByte)))
           channel.keyFor(selector).cancel()
           channel.configureBlocking(true)
-          trusted.filterInPlace(_.isOpen) += channel
+          trusted --= trusted.toSeq.filterNot(_.isOpen)
+          trusted += channel
           handOn(channel.socket)
           warned = false
         }
@@ -126,19 +132,4 @@ private[spark] final class AuthenticatedPort(handOn: Socket => Unit) extends Log
           if (!NonFatal(e)) throw e // not caused by the other end
       }
   }
-}
-
-private[spark] object AuthenticatedPort {
-
-  /** Length in bytes of a token, a nonce, and an HMAC-SHA256. */
-  private val Size = 32
-
-  /** Limit of unproven clients. Beyond it the oldest is dropped; the policy process connects again. */
-  private val MaxWaiting = 128
-
-  /** Java's default of 50 is soon used up; a client that finds no room waits a second before the next try. */
-  private val Backlog = 1024
-  private val LimitNs = 10000000000L
-  private val CheckMs = 250L
-  private val PauseMs = 100L
 }

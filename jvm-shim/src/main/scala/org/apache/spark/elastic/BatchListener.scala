@@ -16,7 +16,11 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
  * and reports all stages once a second: a later report replaces an earlier one, and stages in between cost nothing.
  */
 private[spark] final class BatchListener extends SparkListener {
-  import BatchListener._
+
+  /** Jobs with one of these properties are not batch jobs. */
+  private val NotBatch = Seq(CurrentExecution.QueryIdKey, CurrentExecution.OwnKey)
+  private val LooksPerRepeat = 10L
+  private val MostOwners = 1000
 
   @volatile private var isOn = true
   private val owners = mutable.LinkedHashMap.empty[String, Owner]
@@ -147,14 +151,6 @@ private[spark] final class BatchListener extends SparkListener {
         }
     }
   }
-}
-
-private[spark] object BatchListener {
-
-  /** Jobs with one of these properties are not batch jobs. */
-  private val NotBatch = Seq(CurrentExecution.QueryIdKey, CurrentExecution.OwnKey)
-  private val LooksPerRepeat = 10L
-  private val MostOwners = 1000
 
   /** A SQL execution, or a job outside any. Its shuffles are read until it ends. */
   private final class Owner {

@@ -1,10 +1,13 @@
 package org.apache.spark.elastic
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.SparkContext
 import org.apache.spark.executor.TaskMetrics
+import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{ExecutorAdded => _, _}
+import org.apache.spark.scheduler.cluster.CoarseGrainedSchedulerBackend
 import org.apache.spark.sql.elastic.CurrentExecution
 
 /**
@@ -35,11 +38,7 @@ private[spark] final class ClusterListener(
     val leaving = executors.filter { e =>
       !e.decommissioning && sc.taskScheduler.getExecutorDecommissionState(e.executor).isDefined
     }
-    leaving.foreach { e =>
-      events.record(ExecutorDecommissioning(e.executor)) {
-        book.updateWith(e.executor)(_.map(_.copy(decommissioning = true)))
-      }
-    }
+    leaving.foreach(e => change(e.executor, ExecutorDecommissioning(e.executor))(_.copy(decommissioning = true)))
     if (leaving.nonEmpty) lost()
   }
 
@@ -85,16 +84,15 @@ private[spark] final class ClusterListener(
   private def on(host: String): Seq[String] = executors.filter(_.host == host).map(_.executor)
 
   private def exclude(executor: String, reason: String): Unit = {
-    events.record(ExecutorExcluded(executor, reason)) {
-      book.updateWith(executor)(_.map(_.copy(excluded = true)))
-    }
+    change(executor, ExecutorExcluded(executor, reason))(_.copy(excluded = true))
     lost()
   }
 
   private def include(executor: String): Unit =
-    events.record(ExecutorUnexcluded(executor)) {
-      book.updateWith(executor)(_.map(_.copy(excluded = false)))
-    }
+    change(executor, ExecutorUnexcluded(executor))(_.copy(excluded = false))
+
+  private def change(executor: String, event: Event)(to: ExecutorInfo => ExecutorInfo): Unit =
+    events.record(event)(book.get(executor).foreach(known => book(executor) = to(known)))
 
   override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit =
     for {
@@ -145,5 +143,34 @@ private final class RunningStage(val query: String, val batch: Long, val readsSh
   def work: Option[StageWork] = {
     val sorted = took.result().sorted
     sorted.lastOption.map(StageWork(sorted.sum, gcMs, spilledBytes, _, sorted((sorted.length - 1) / 2)))
+  }
+}
+
+/**
+ * Compares the executors known from the listener bus with those of the scheduler, since the bus drops events when its
+ * queue is full. An event may only be late, so a difference is corrected when it shows twice in a row.
+ */
+private[spark] final class ExecutorAudit(sc: SparkContext, listener: ClusterListener) extends Logging {
+  private var suspected = Set.empty[String]
+  private var corrected = 0
+
+  def look(): Unit = sc.schedulerBackend match {
+    case backend: CoarseGrainedSchedulerBackend =>
+      val there = BackendAccess.executors(backend).asScala.toMap.map { case (id, e) =>
+        id -> ExecutorInfo(id, e.executorHost, e.totalCores)
+      }
+      val told = listener.executors.map(_.executor).toSet
+      val differ = (there.keySet ++ told).filter(id => there.contains(id) != told(id))
+      val certain = differ & suspected
+      if (certain.nonEmpty) {
+        corrected += certain.size
+        logWarning(
+          s"spark-elastic: the listener bus lost events of executors ${certain.mkString(", ")}, corrected now ($corrected so " +
+            s"far): spark.scheduler.listenerbus.eventqueue.capacity may be too small")
+      }
+      certain.foreach(id =>
+        there.get(id).fold(listener.remove(id, "the listener bus has lost its removal"))(listener.add))
+      suspected = differ -- certain
+    case _ => // a backend without executors
   }
 }

@@ -51,10 +51,7 @@ private[spark] case class QueryFacts(
     keptBounds: Option[String] = None,
     keptBatches: Option[String] = None)
 
-/**
- * A run that failed: its exception with the class names of all its causes, whether any of them is an IOException, and
- * the offsets that its batch was reading up to.
- */
+/** A failed run: the class names of all causes, whether any is an IOException, and the end offsets of its batch. */
 private[spark] case class Failure(
     error: String,
     errorClass: Option[String],
@@ -252,10 +249,7 @@ private[spark] case class KillExecutors(id: String, executors: Seq[String]) exte
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class Report(id: String, decision: JsonNode) extends Action
 
-/**
- * A request under Spark's UI. `mayModify` is the verdict of Spark's ACLs, `hosts` are the UI's own names, and
- * `proxies` the URLs of YARN's proxy.
- */
+/** A request under Spark's UI: the verdict of its ACLs (`mayModify`), its own names, and the URLs of YARN's proxy. */
 private[spark] case class HttpRequest(
     method: String,
     path: String,
@@ -352,22 +346,13 @@ private[spark] object Contract {
   /** Incremented whenever a field changes its meaning. The policy process refuses any other number. */
   val Number = 1
 
-  private val actions: Map[String, Class[_ <: Action]] = Seq[Class[_ <: Action]](
-    classOf[Configure],
-    classOf[TurnOff],
-    classOf[StartQuery],
-    classOf[HoldQuery],
-    classOf[FailQuery],
-    classOf[CancelQuery],
-    classOf[TakeSavepoint],
-    classOf[Rescale],
-    classOf[BoundSources],
-    classOf[LimitRows],
-    classOf[KeepText],
-    classOf[RequestExecutors],
-    classOf[KillExecutors],
-    classOf[DecommissionExecutors],
-    classOf[Report]).map(c => c.getSimpleName -> c).toMap
+  private def named(kinds: Class[_ <: Action]*) = kinds.map(kind => kind.getSimpleName -> kind)
+
+  private val actions: Map[String, Class[_ <: Action]] = Seq(
+    named(classOf[Configure], classOf[TurnOff], classOf[Report]),
+    named(classOf[StartQuery], classOf[HoldQuery], classOf[FailQuery], classOf[CancelQuery], classOf[Rescale]),
+    named(classOf[TakeSavepoint], classOf[BoundSources], classOf[LimitRows], classOf[KeepText]),
+    named(classOf[RequestExecutors], classOf[KillExecutors], classOf[DecommissionExecutors])).flatten.toMap
 
   val mapper: ObjectMapper = new ObjectMapper()
     .registerModule(DefaultScalaModule)

@@ -6,13 +6,12 @@ import java.util.NoSuchElementException
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.elastic.Servlets._
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.status.{AppHistoryServerPlugin, ElementTrackingStore}
 import org.apache.spark.status.KVUtils.KVIndexParam
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.kvstore.KVStore
-
-import Servlets._
 
 /** The API's own last answers, by path. An event, for the event log; a History Server without the jar skips it. */
 private[spark] case class ElasticArchive(answers: Map[String, String]) extends SparkListenerEvent
@@ -60,13 +59,13 @@ private[spark] final class ElasticHistory extends AppHistoryServerPlugin {
 
   override def setupUI(ui: SparkUI): Unit =
     if (Linkage.has(Part.Archive) && Linkage.has(Part.Tab) && ui.store.store.count(classOf[ArchivedAnswer]) > 0) {
-      ElasticTab.attach(ui)
+      new ElasticTab(ui)
       ServletAccess.attach(ui, s"${ui.basePath}/elastic/api/v1", new ArchiveServlet(ui.store.store))
     }
 }
 
 /** Serves the API's last answers, always as whole lists from which the page takes the part that it needs. */
-private final class ArchiveServlet(store: KVStore) extends HttpServlet {
+private final class ArchiveServlet(store: KVStore) extends PluginServlet {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val body =

@@ -134,12 +134,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
     }
 
     /** Attach the REST API and the page that reads it to Spark's UI, which stops on its own. */
-    private def attach(): Unit = sc.ui match {
-      case _ if !hasApi =>
-      case None =>
-      case Some(ui) =>
-        if (Linkage.has(Part.Api)) ElasticServlet.attach(ui, requests)
-        if (Linkage.has(Part.Api) && Linkage.has(Part.Tab)) ElasticTab.attach(ui)
+    private def attach(): Unit = for (ui <- sc.ui if hasApi && Linkage.has(Part.Api)) {
+      ElasticServlet.attach(ui, requests)
+      if (Linkage.has(Part.Tab)) new ElasticTab(ui)
     }
 
     /** Log once that everything is on, and where to look. */
@@ -203,9 +200,9 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
         advice.configure(c.decisionWaitMs)
         batch.turn(c.batchStages)
         sayOn(c.mode)
-        done(c)
+        events.offer(c.done(0L))
       case t: TurnOff =>
-        done(t)
+        events.offer(t.done(0L))
         turnOff(t.message)
         Daemon.start("elastic-off")(policy.stop())
       case q: QueryOrder => queries.order(q)
@@ -225,25 +222,12 @@ private[spark] final class ElasticDriver extends DriverPlugin with Logging {
       if (decision.path("kind").asText == "failed") logWarning(line) else logInfo(line)
     }
 
-    private def done(action: Action, tookMs: Long = 0L): Unit = events.offer(action.done(tookMs))
-
-    private def timed(action: Action)(body: => Unit): Unit = {
-      val from = System.nanoTime()
-      body
-      done(action, (System.nanoTime() - from) / 1000000L)
-    }
-
     /** Call the cluster manager on another thread: it may take minutes, and the policy process must not wait. */
     private def later(action: Action)(body: => Unit): Unit =
       clusterCalls.execute { () =>
-        try {
+        events.outcome(action) {
           Linkage.need(Part.Executors)
-          timed(action)(body)
-        } catch {
-          case Harmless(e) => events.offer(action.failed(String.valueOf(e.getMessage)))
-          case e: Throwable =>
-            events.offer(action.failed(e.toString))
-            throw e // its thread logs it, and is replaced
+          body
         }
       }
 

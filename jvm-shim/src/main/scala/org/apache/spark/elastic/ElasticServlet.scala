@@ -10,16 +10,15 @@ import scala.util.Try
 
 import com.fasterxml.jackson.databind.node.ObjectNode
 
+import org.apache.spark.elastic.Servlets._
 import org.apache.spark.ui.SparkUI
 import org.apache.spark.util.Utils
-
-import Servlets._
 
 /**
  * Passes requests to the policy process, and its answers back. It decides nothing, but keeps clients from taking more
  * of Jetty's 200 threads, or for longer, than Spark's pages can spare. Spark's filters have checked view permission.
  */
-private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends HttpServlet {
+private[spark] final class ElasticServlet(ui: SparkUI, requests: Requests) extends PluginServlet {
   import ElasticServlet._
 
   private val readers = new Semaphore(MostReads)

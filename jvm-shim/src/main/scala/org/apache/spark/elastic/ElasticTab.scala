@@ -6,9 +6,8 @@ import scala.xml.{Node, NodeSeq}
 
 import org.apache.commons.io.IOUtils
 
+import org.apache.spark.elastic.Servlets._
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-
-import Servlets._
 
 /**
  * The policy's page in Spark's UI: Spark's own header and footer around an empty element, which a script fills from
@@ -18,10 +17,6 @@ private[spark] final class ElasticTab(ui: SparkUI) extends SparkUITab(ui, "elast
   attachPage(new ElasticPage(this))
   ui.attachTab(this)
   ServletAccess.attach(ui, s"${ui.basePath}/elastic/static", new PageFiles)
-}
-
-private[elastic] object ElasticTab {
-  def attach(ui: SparkUI): Unit = new ElasticTab(ui)
 }
 
 private final class ElasticPage(tab: ElasticTab) extends WebUIPage("") {
@@ -38,8 +33,9 @@ private final class ElasticPage(tab: ElasticTab) extends WebUIPage("") {
 }
 
 /** Serves the page's scripts and style sheet from the plugin's own jar, wherever Spark has loaded it from. */
-private final class PageFiles extends HttpServlet {
-  import PageFiles._
+private final class PageFiles extends PluginServlet {
+  private val Name = "/([a-z]+)\\.(js|css)".r
+  private val Types = Map("js" -> "text/javascript", "css" -> "text/css")
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val found = Option(request.getPathInfo).collect { case Name(name, kind) => (s"ui/$name.$kind", kind) }
@@ -52,9 +48,4 @@ private final class PageFiles extends HttpServlet {
         finally in.close()
     }
   }
-}
-
-private object PageFiles {
-  private val Name = "/([a-z]+)\\.(js|css)".r
-  private val Types = Map("js" -> "text/javascript", "css" -> "text/css")
 }

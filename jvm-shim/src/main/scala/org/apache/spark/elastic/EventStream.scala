@@ -24,7 +24,7 @@ private[spark] final class EventStream {
   private var firstLazy: Option[Long] = None // from System.nanoTime()
   private var urgent = false
   private var isOff = false
-  private var merged = 0L
+  private var mergedEvents = 0L
   private var dropped = 0L
 
   /**
@@ -46,6 +46,19 @@ private[spark] final class EventStream {
     if (!isOff) add(event)
   }
 
+  /** Carry out an order, and offer its outcome. */
+  def outcome(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
+    try {
+      val from = System.nanoTime()
+      body
+      offer(order.done((System.nanoTime() - from) / 1000000L))
+    } catch {
+      case Harmless(e) => offer(order.failed(why(e)))
+      case e: Throwable =>
+        offer(order.failed(e.toString))
+        throw e // its thread logs it
+    }
+
   private def add(event: Event): Unit = {
     val now = System.currentTimeMillis()
     if (entries.size < MergeAbove || !merge(event, now)) {
@@ -54,7 +67,8 @@ private[spark] final class EventStream {
         entries.clear()
         snapshotDue = true
       }
-      append(event, now)
+      sequence += 1
+      entries += Entry(event, s"s$sequence", now)
     }
     val first = firstLazy.isEmpty
     event match {
@@ -66,42 +80,24 @@ private[spark] final class EventStream {
     if (urgent || entries.size >= BatchEvents || (first && firstLazy.nonEmpty)) notifyAll()
   }
 
-  private def append(event: Event, now: Long): Unit = {
-    sequence += 1
-    entries += Entry(event, s"s$sequence", now)
-  }
-
   private def merge(event: Event, now: Long): Boolean = {
-    val at = event match {
-      case p: QueryProgress =>
-        entries.lastIndexWhere(_.event match {
-          case q: QueryProgress => q.query == p.query && q.run == p.run
-          case _ => false
-        })
-      case s: StageCompleted =>
-        entries.lastIndexWhere(_.event match {
-          case t: StageCompleted => t.copy(durationMs = s.durationMs, work = s.work) == s
-          case _ => false
-        })
-      case _: BatchStages => entries.lastIndexWhere(_.event.isInstanceOf[BatchStages])
-      case _ => -1
-    }
+    val at = entries.lastIndexWhere(entry => merged(entry.event, event).nonEmpty)
     if (at >= 0) {
       val older = entries(at)
-      val newer = (older.event, event) match {
-        case (a: QueryProgress, b: QueryProgress) =>
-          b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged)
-        case (a: StageCompleted, b: StageCompleted) =>
-          b.copy(durationMs = a.durationMs + b.durationMs, work = for (x <- a.work; y <- b.work) yield x + y)
-        case (a: BatchStages, b: BatchStages) =>
-          b.copy(over = a.over + b.over)
-        case (_, b) => b
-      }
       // Keep the older id, and with it the order of ids, and take the newer time.
-      entries(at) = Entry(newer, older.id, now)
-      merged += 1
+      entries(at) = Entry(merged(older.event, event).get, older.id, now)
+      mergedEvents += 1
     }
     at >= 0
+  }
+
+  private def merged(older: Event, newer: Event): Option[Event] = (older, newer) match {
+    case (a: QueryProgress, b: QueryProgress) if a.query == b.query && a.run == b.run =>
+      Some(b.copy(inputRows = a.inputRows + b.inputRows, merged = a.merged + 1 + b.merged))
+    case (a: StageCompleted, b: StageCompleted) if a.copy(durationMs = b.durationMs, work = b.work) == b =>
+      Some(b.copy(durationMs = a.durationMs + b.durationMs, work = for (x <- a.work; y <- b.work) yield x + y))
+    case (a: BatchStages, b: BatchStages) => Some(b.copy(over = a.over + b.over))
+    case _ => None
   }
 
   /** Start over for a new policy process: it gets a snapshot of the current state, then the events that follow. */
@@ -146,7 +142,7 @@ private[spark] final class EventStream {
     while (left > 0 && reader == readers && (early || (!urgent && entries.size < BatchEvents))) {
       TimeUnit.NANOSECONDS.timedWait(this, left)
     }
-    if (reader == readers) takeNow(early) else Batch(Nil, merged, dropped)
+    if (reader == readers) takeNow(early) else Batch(Nil, mergedEvents, dropped)
   }
 
   private def takeNow(early: Boolean): Batch = {
@@ -161,7 +157,7 @@ private[spark] final class EventStream {
     entries.remove(0, taken.size)
     urgent = entries.nonEmpty
     firstLazy = None
-    Batch(world.toSeq ++ taken, merged, dropped)
+    Batch(world.toSeq ++ taken, mergedEvents, dropped)
   }
 }
 

@@ -7,8 +7,6 @@ import scala.collection.mutable
  * recorded for an executor, so that long-lived ones do not accumulate queries.
  */
 private[spark] final class FirstTasks {
-  import FirstTasks._
-
   private val newcomers = mutable.HashMap.empty[String, Newcomer]
   private val found = mutable.HashMap.empty[String, Vector[NewExecutor]] // by query
 
@@ -36,9 +34,7 @@ private[spark] final class FirstTasks {
 
   /** Return the records of a query, and clear them. */
   def take(query: String): Option[ExecutorsUsed] = synchronized(found.remove(query).map(ExecutorsUsed(query, _)))
-}
 
-private object FirstTasks {
   private val NewMs = 600000L
 
   private final class Newcomer {

@@ -1,5 +1,7 @@
 package org.apache.spark.elastic
 
+import scala.collection.mutable
+
 /**
  * A feature that can be off independently of others.
  *
@@ -10,7 +12,12 @@ package org.apache.spark.elastic
 private[spark] final class Part(val name: String, val doors: Seq[String], val around: Seq[Part])
 
 private[spark] object Part {
-  private def part(name: String, doors: String*)(around: Part*) = new Part(name, doors, around)
+  private val parts = mutable.ArrayBuffer.empty[Part]
+
+  private def part(name: String, doors: String*)(around: Part*): Part = {
+    parts += new Part(name, doors, around)
+    parts.last
+  }
 
   val Queries = part("streaming queries", "QueryListener", "QueryRun")()
   val Boundaries = part("rescales, retries and progress of streaming queries", "Boundary", "AtBoundaries")(Queries)
@@ -34,26 +41,5 @@ private[spark] object Part {
   val Executors = part("requesting and releasing executors", "ExecutorControl")()
   val Audit = part("the audit of executors", "ExecutorAudit")()
 
-  val All: Seq[Part] = Seq(
-    Queries,
-    Boundaries,
-    EarlyStart,
-    StateMoves,
-    Retries,
-    Savepoints,
-    StateReads,
-    LostState,
-    WarmUps,
-    SourceBounds,
-    ReadLimits,
-    BatchFormats,
-    Counts,
-    Ranges,
-    Scans,
-    KafkaReads,
-    Api,
-    Tab,
-    Archive,
-    Executors,
-    Audit)
+  val All: Seq[Part] = parts.toSeq
 }

@@ -4,30 +4,16 @@ import java.net.InetSocketAddress
 
 import scala.jdk.CollectionConverters._
 
+import com.codahale.metrics.{Gauge, MetricRegistry}
+import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 import py4j.{Gateway, GatewayConnection, GatewayServer}
 
 import org.apache.spark.internal.Logging
 
-/** The calls that the policy process may make: JSON text in, JSON text out. */
-private[spark] trait PolicyCalls {
-
-  /** The first call on a connection: the caller's version, and the connection's purpose. */
-  def hello(request: String): String
-
-  /** Take orders, and return the events that have happened; wait for some as long as asked, at most a second. */
-  def exchange(request: String): String
-
-  /** Take the answer to a request, and return the next one of a queue; wait as long as asked, at most a second. */
-  def serve(request: String): String
-
-  /** Let an exchange that waits for events return now: the policy's loop has something to do. */
-  def wake(): Unit
-}
-
 /**
  * The Py4J gateway for the policy process alone. The token reaches that process through its standard input and
- * nothing else: no argument, environment variable, setting or log.
+ * nothing else: no argument, environment variable, setting or log. Calls are JSON text in, JSON text out.
  *
  * @param requests requests to the policy process
  * @param metrics its values for Spark's metrics system
@@ -41,8 +27,8 @@ private[spark] final class PolicyGateway(
     version: String,
     act: Action => Unit,
     nonsense: String => Unit)
-    extends PolicyCalls
-    with Logging {
+    extends Logging {
+  private val StartMs = 20000L // that a Python process may need on a busy machine until its first call
 
   @volatile private var lastCall = System.nanoTime()
   @volatile private var greeted = false
@@ -66,7 +52,7 @@ private[spark] final class PolicyGateway(
   /** Return the ms since the policy process last called, less its time to start; 0 while it waits for events. */
   def silentMs: Long = {
     val silent = (System.nanoTime() - lastCall) / 1000000L
-    if (waiting) 0L else if (greeted) silent else silent - PolicyGateway.StartMs
+    if (waiting) 0L else if (greeted) silent else silent - StartMs
   }
 
   /** Whether the policy process has made its first call. */
@@ -100,7 +86,8 @@ private[spark] final class PolicyGateway(
     gateway.shutdown()
   }
 
-  override def hello(request: String): String = {
+  /** The first call on a connection: the caller's version, and the connection's purpose. */
+  def hello(request: String): String = {
     val hello = Contract.mapper.readValue(request, classOf[HelloRequest])
     if (hello.requests) requests.begin()
     else {
@@ -111,7 +98,8 @@ private[spark] final class PolicyGateway(
     Contract.mapper.writeValueAsString(HelloReply(version, Contract.Number))
   }
 
-  override def exchange(request: String): String = {
+  /** Take orders, and return the events that have happened; wait for some as long as asked, at most a second. */
+  def exchange(request: String): String = {
     lastCall = System.nanoTime()
     val waitMs =
       try {
@@ -137,8 +125,11 @@ private[spark] final class PolicyGateway(
     reply.put("merged", batch.merged).put("dropped", batch.dropped).put("stop", closing).toString
   }
 
-  // This is no sign of life of the policy's loop, so `lastCall` stays the same.
-  override def serve(request: String): String = {
+  /**
+   * Take the answer to a request, and return the next one of a queue; wait as long as asked, at most a second. This is
+   * no sign of life of the policy's loop, so `lastCall` stays the same.
+   */
+  def serve(request: String): String = {
     val tree = Contract.mapper.readTree(request)
     if (tree.hasNonNull("answer")) requests.answer(tree.get("answer"))
     if (tree.hasNonNull("metrics")) metrics.update(tree.get("metrics"))
@@ -148,7 +139,8 @@ private[spark] final class PolicyGateway(
     reply.put("stop", closing).toString
   }
 
-  override def wake(): Unit = events.wake()
+  /** Let an exchange that waits for events return now: the policy's loop has something to do. */
+  def wake(): Unit = events.wake()
 
   private def run(action: Action): Unit =
     try act(action)
@@ -159,8 +151,32 @@ private[spark] final class PolicyGateway(
     }
 }
 
-private[spark] object PolicyGateway {
+/** The policy's metrics as gauges of Spark's metrics system; gauges come and go with the names that it sends. */
+private[spark] final class PolicyMetrics {
+  @volatile private var latest = Map.empty[String, Double]
+  private var registry: Option[MetricRegistry] = None
 
-  /** Time that a Python process may need on a busy machine until its first call. */
-  private val StartMs = 20000L
+  /** Add the gauges. Spark adopts only a registry that is not empty, along with later additions to it. */
+  def show(in: MetricRegistry): Unit = synchronized {
+    registry = Some(in)
+    (latest.keySet + "slots").foreach(add(in, _))
+  }
+
+  def update(metrics: JsonNode): Unit =
+    replace(metrics.properties.asScala.map(metric => metric.getKey -> metric.getValue.asDouble).toMap)
+
+  /** Drop the metrics of a process that has ended, which would look current. */
+  def forget(): Unit = replace(Map.empty)
+
+  private def replace(now: Map[String, Double]): Unit = synchronized {
+    val before = latest
+    latest = now
+    registry.foreach { shown =>
+      (before.keySet -- latest.keySet - "slots").foreach(shown.remove)
+      (latest.keySet -- before.keySet).foreach(add(shown, _))
+    }
+  }
+
+  private def add(in: MetricRegistry, name: String): Unit =
+    if (!in.getMetrics.containsKey(name)) in.register(name, (() => latest.getOrElse(name, 0.0)): Gauge[Double])
 }

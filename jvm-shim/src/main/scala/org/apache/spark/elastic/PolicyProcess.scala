@@ -183,8 +183,7 @@ private[spark] object PolicyProcess {
   def pauseMs(retryMs: Long, tries: Int): Long =
     if (retryMs > LongestRetryMs) retryMs else math.min(retryMs << math.min(tries, 20), LongestRetryMs)
 
-  /** Exit code of a Python that cannot run the policy, as in the jar's `__main__.py`. */
-  private val CannotRun = 5
+  private val CannotRun = 5 // exit code of a Python that cannot run the policy, as in the jar's `__main__.py`
   private val Needs = "the policy engine needs Python 3.10 or later, which spark.elastic.python may name"
 
   private val MaxFailures = 5

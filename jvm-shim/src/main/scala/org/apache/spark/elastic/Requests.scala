@@ -12,9 +12,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode
  * a request is not handed out once its caller has given up.
  */
 private[spark] final class Requests {
-  import Requests._
-
-  private val queues = Queues.map(_ -> new LinkedBlockingDeque[Asked]).toMap
+  private val queues = Seq("reads", "writes", "stages").map(_ -> new LinkedBlockingDeque[Asked]).toMap
+  private val Last = new Asked(null, 0L) // the last entry of a queue
   private val open = new ConcurrentHashMap[String, Asked]
   @volatile private var readers = 0
   @volatile private var serving = false
@@ -72,15 +71,8 @@ private[spark] final class Requests {
     end()
     queues.values.foreach(_.addFirst(Last))
   }
-}
-
-private object Requests {
-  val Queues: Seq[String] = Seq("reads", "writes", "stages")
 
   private final class Asked(val request: ObjectNode, val until: Long) {
     val answer = new CompletableFuture[JsonNode]
   }
-
-  /** The last entry of a queue. */
-  private val Last = new Asked(null, 0L)
 }

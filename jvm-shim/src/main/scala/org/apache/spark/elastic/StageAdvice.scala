@@ -14,9 +14,7 @@ import org.apache.spark.internal.Logging
  */
 private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = true) extends Logging {
   import StageAdvice._
-
-  /** The partition counts of shuffles, by execution and by plan. */
-  val counts = new Kept[Int](4096)
+  val counts = new Kept[Int](4096) // partition counts of shuffles, by execution and by plan
   private val shares = new Kept[Shares](512)
   private val scans = new Kept[Option[Int]](4096)
 
@@ -47,13 +45,10 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
     }
   }
 
-  /**
-   * Return the number of tasks that read a source, or None for Spark's. Without an answer, `plan` keeps its last
-   * number; once that was Spark's, it stays so.
-   */
+  /** Return the number of tasks that read a source, None for Spark's. Without an answer, `plan` keeps its last one. */
   def tasks(question: Question, plan: String): Option[Int] = {
     val before = scans(plan)
-    if (before.contains(None)) None
+    if (before.contains(None)) None // once it was Spark's, it stays so
     else
       ask(Seq(question), "tasks") { case (_, count) => number(count) }.head match {
         case Some(given) =>
@@ -144,10 +139,7 @@ private[spark] final class StageAdvice(requests: Requests, val isOn: Boolean = t
 }
 
 private[spark] object StageAdvice {
-
-  /** An instance that has no policy to ask. */
-  val none = new StageAdvice(new Requests, isOn = false)
-
+  val none = new StageAdvice(new Requests, isOn = false) // has no policy to ask
   private val MostPartitions = 32768
   private val PauseMs = 1000L
   private val WarmUp = 20

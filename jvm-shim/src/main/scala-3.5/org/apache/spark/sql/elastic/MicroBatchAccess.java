@@ -5,9 +5,7 @@ import org.apache.spark.sql.execution.streaming.OffsetSeqMetadata;
 import org.apache.spark.sql.execution.streaming.WatermarkTracker;
 
 /** Members of a stream execution that only boundaries need: if one of these is missing, the rest works. */
-final class MicroBatchAccess {
-  private MicroBatchAccess() {}
-
+interface MicroBatchAccess {
   /** Make the next micro-batch read the checkpoint first, as at the start of a run. */
   static void forgetBatch(MicroBatchExecution execution) {
     execution.currentBatchId_$eq(-1L);

@@ -1,16 +1,15 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /** The sources of a run. */
 private[elastic] object RunSources {
 
   /** Replace the sources of a run while `body` runs. */
   def replacedWhile(execution: MicroBatchExecution, by: SparkDataStream => SparkDataStream)(body: => Unit): Unit = {
-    val sources = StreamExecutionAccess.sources(execution)
+    val sources = StreamExecutionAccess.sources(execution).toSeq
     MicroBatchAccess.use(execution, sources.map(by))
     try body
     finally MicroBatchAccess.use(execution, sources)
@@ -18,11 +17,13 @@ private[elastic] object RunSources {
 
   /** Report the latest offsets read to new sources that accept them. */
   def tellLatest(execution: MicroBatchExecution): Unit =
-    LatestSeen.tell(execution.offsetLog.getLatest().map(_._2), StreamExecutionAccess.sources(execution))
+    Moved.LatestSeen.setLatestSeenOffsetOnSources(
+      execution.offsetLog.getLatest().map(_._2),
+      StreamExecutionAccess.sources(execution).toSeq)
 
   /** Return the end offsets of a micro-batch, as its log has them. */
   def offsets(execution: MicroBatchExecution, batch: Batch): String =
-    batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution), batch.offsetSeqMetadata).toString
+    batch.endOffsets.toOffsetSeq(StreamExecutionAccess.sources(execution).toSeq, batch.offsetSeqMetadata).toString
 }
 
 private[elastic] object FirstCount {
@@ -33,4 +34,25 @@ private[elastic] object FirstCount {
     val metadata = first.offsetSeqMetadata
     first.offsetSeqMetadata = metadata.copy(conf = metadata.conf + changed)
   }
+}
+
+/** The first micro-batch after the checkpoint was read again. */
+private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, before: Batch)
+    extends Batch(
+      execution.id,
+      execution.runId,
+      execution.name,
+      execution.triggerClock,
+      StreamExecutionAccess.sources(execution).toSeq,
+      execution.sink,
+      MicroBatchAccess.progressReporter(execution),
+      -1,
+      execution.sparkSession,
+      None)
+
+/** How the state of a checkpoint is kept. */
+private[elastic] object CheckpointFormat extends FormatBefore42 with FormatSince40 {
+
+  /** Return the version of the checkpoint format that a batch was committed with. */
+  def version(commit: CommitMetadata): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
 }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /**
  * Does within a run what a new run would do: it reads the checkpoint again, on the stream thread and between two
@@ -41,11 +41,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     resume(newSources)
   }
 
-  /**
-   * Make the failed micro-batch the next one.
-   *
-   * @param again whether it has failed before
-   */
+  /** Make the failed micro-batch the next one; `again` says whether it has failed before. */
   def retry(next: Batch, again: Boolean): Unit = {
     execution.sparkSession.sparkContext.cancelJobGroup(execution.runId.toString)
     // As after a run of its own: commits by stores of the failed attempt would count for the next one.
@@ -54,7 +50,11 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     if (execution.errorNotifier.getError().nonEmpty) execution.errorNotifier.markError(null)
     // With its offsets logged, the batch needs its sources only to read between them.
     val newSources = again || !next.isCurrentBatchConstructed
-    if (newSources) NewSources.make(execution)
+    if (newSources) {
+      val trigger = execution.triggerExecutor
+      try NewSources.make(execution)(RunSources.tellLatest(execution))
+      finally execution.triggerExecutor = trigger // it is the plugin's, and running
+    }
     recover(newSources)
   }
 

@@ -1,9 +1,8 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.connector.read.streaming.{Offset, SparkDataStream}
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.Source
-
-import Moved._
 
 /**
  * Sources that a run keeps when its checkpoint is read again. When a run starts, Spark reads the last batch of each

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
 
 /** Reads from the logs of a checkpoint how its state is kept. */
-private[elastic] object CheckpointFormat {
+private[elastic] object CheckpointFormat extends FormatSince40 {
 
   /** Return the partition count and the state store provider that a batch was planned with. */
   def settings(offsets: OffsetSeqBase): Option[(Int, String)] = offsets.metadataOpt.map { metadata =>
@@ -19,12 +19,6 @@ private[elastic] object CheckpointFormat {
 
   /** Return the version of the checkpoint format that a batch was committed with. */
   def version(commit: CommitMetadataBase): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
-
-  /** Return the version that the session asks for. */
-  def asked(conf: SQLConf): Int = conf.getConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION)
-
-  /** The name of the setting for the version. */
-  val Key: Option[String] = Some(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key)
 
   /** Let a plan read state in format 2 if it was written so: Spark takes the format from the session that reads. */
   def readAsWritten(plan: LogicalPlan): Unit = plan.foreach {

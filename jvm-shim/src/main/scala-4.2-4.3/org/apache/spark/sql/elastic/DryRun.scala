@@ -7,23 +7,16 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.LocalLimitExec
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state.StateRewriter
 import org.apache.spark.util.SerializableConfiguration
 
-import Moved.SparkSession
-
-/**
- * Re-partitions some of an operator's state, into a folder that is deleted at the end.
- *
- * @param at returns all of the rows for each place to warm up
- */
+/** Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. */
 private[elastic] object DryRun {
-
-  /** Rows of a partition's state that are enough. */
-  private val MostRows = 1000
+  private val MostRows = 1000 // of a partition's state, which are enough
 
   def apply(session: SparkSession, root: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
     val checkpoint = StateRoot(session, root)

@@ -5,9 +5,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import scala.collection.immutable.Map;
 
 /** The sources of a query, by their ids in its offsets. */
-final class SourceIdAccess {
-  private SourceIdAccess() {}
-
+interface SourceIdAccess {
   static Map<String, SparkDataStream> get(MicroBatchExecution execution) {
     return execution.sourceIdMap();
   }

@@ -6,12 +6,11 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.{Harmless, Linkage, Part}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.elastic.Moved.{SparkSession, StreamExecution}
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.{StreamMetadata, StreamingCheckpointConstants}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
-
-import Moved.{SparkSession, StreamExecution}
 
 /**
  * Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. (Writing
@@ -34,11 +33,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     closeSinkGap()
   }
 
-  /**
-   * Complete a re-partitioning that a crash interrupted, or else undo it: Spark would refuse such a checkpoint.
-   *
-   * @return whether there was one
-   */
+  /** Complete an interrupted re-partitioning, or else undo it: Spark would refuse it. Return whether there was one. */
   def recover(): Boolean = {
     closeSinkGap()
     val unfinished = unfinishedRepartition()

@@ -5,9 +5,8 @@ import java.util.UUID
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-
-import Moved.SparkSession
 
 /**
  * Names a checkpoint for code that reads and rewrites its state. Spark makes the name a URI and reads that as a path

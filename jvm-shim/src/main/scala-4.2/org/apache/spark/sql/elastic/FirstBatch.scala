@@ -9,7 +9,7 @@ private[elastic] abstract class FirstBatch(execution: MicroBatchExecution, befor
       execution.runId,
       execution.name,
       execution.triggerClock,
-      StreamExecutionAccess.sources(execution),
+      StreamExecutionAccess.sources(execution).toSeq,
       execution.sink,
       MicroBatchAccess.progressReporter(execution),
       -1,

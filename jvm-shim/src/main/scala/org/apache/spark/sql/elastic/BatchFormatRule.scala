@@ -3,11 +3,11 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.Hidden
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.{SparkSession, StateStoreWriter}
 import org.apache.spark.sql.execution.{ColumnarRule, RDDScanExec, SparkPlan, SQLExecutionRDD}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
-
-import Moved.{SparkSession, StateStoreWriter}
 
 /**
  * Passes the format of a query's state on to all jobs over its micro-batches. A task finds the format in the local
@@ -28,8 +28,6 @@ private[elastic] final case class BatchFormatRule(session: SparkSession) extends
 }
 
 private[elastic] object BatchFormatRule {
-  import ElasticExtensions._
-
   private lazy val sqlConfigs = Hidden.field("org.apache.spark.sql.execution.SQLExecutionRDD#sqlConfigs")
 
   /** Return the rows of another query that runs within this plan, as those of a micro-batch do. */

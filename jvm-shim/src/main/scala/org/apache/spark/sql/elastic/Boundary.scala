@@ -5,9 +5,9 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.connector.read.streaming.{ReadAllAvailable, ReadLimit, SparkDataStream}
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
-
-import Moved._
 
 /**
  * The point between two micro-batches on a query's stream thread. There it waits for its first slots, carries out
@@ -19,7 +19,7 @@ import Moved._
  * @param refusal why the query cannot start
  */
 private[elastic] final class Boundary(
-    execution: MicroBatchExecution,
+    val execution: MicroBatchExecution,
     query: QueryRun,
     control: QueryControl,
     first: Option[QueryOrder],
@@ -232,16 +232,6 @@ private[elastic] final class Boundary(
 }
 
 private[elastic] object Boundary {
-
-  /** Route the micro-batches of a query through a boundary. Called on its stream thread, before the first one. */
-  def put(
-      execution: MicroBatchExecution,
-      query: QueryRun,
-      control: QueryControl,
-      first: Option[QueryOrder],
-      refusal: Option[Throwable]): Unit =
-    Triggers.put(execution, new Boundary(execution, query, control, first, refusal))
-
   private val PollMs = 1000L
   private val WarmUpPollMs = 50L
   private val FirstPauseMs = 500L
@@ -259,4 +249,31 @@ private[elastic] object Boundary {
   }
 
   private val Refused = "refused by the scheduler"
+}
+
+/**
+ * Limits the rows that a micro-batch reads from sources, as the policy says. Spark takes the limit of each source
+ * from a map, which a run creates with its sources. Limits set by the user are kept.
+ */
+private[elastic] final class ReadLimits(execution: MicroBatchExecution) extends Logging {
+  private var ours = Map.empty[SparkDataStream, ReadLimit]
+
+  /** Apply limits to the next micro-batch. Called on the stream thread, between two of them. */
+  def use(limits: Seq[SourceLimit]): Unit =
+    if (limits.nonEmpty || ours.nonEmpty) {
+      try {
+        val all = ReadLimitsAccess.get(execution)
+        val free = all.filter { case (source, limit) =>
+          limit.isInstanceOf[ReadAllAvailable] || ours.get(source).exists(_ eq limit)
+        }
+        val wanted = StreamSources.of(execution).zip(limits).collect {
+          case (source, limit) if limit.rows > 0 && free.contains(source) => source -> ReadLimit.maxRows(limit.rows)
+        }
+        ReadLimitsAccess.set(execution, all ++ free.map(_._1 -> ReadLimit.allAvailable()) ++ wanted)
+        ours = wanted.toMap
+      } catch {
+        case Harmless(e) =>
+          logWarning(s"spark-elastic: query ${QueryRun.called(execution)}: no limit for its micro-batches", e)
+      }
+    }
 }

@@ -15,12 +15,13 @@ import org.apache.spark.sql.types._
  * or long values: generators, many-to-many joins, functions of the user.
  */
 private[elastic] object BytesBound {
-
-  /** The highest compression ratio expected of files and cached columns. */
-  private val Compressed = 16.0
+  private val Compressed = 16.0 // the highest compression ratio expected of files and cached columns
   private val CompressedText = Seq("gz", "bz2", "deflate", "lz4", "snappy", "xz", "zst").map("." + _)
 
-  def of(plan: LogicalPlan): Option[Long] = Some(bound(plan)).filter(_ < Long.MaxValue.toDouble).map(_.toLong)
+  def of(plan: LogicalPlan): Option[Long] = known(bound(plan))
+
+  private[elastic] def known(bytes: Double): Option[Long] =
+    Some(bytes).filter(_ < Long.MaxValue.toDouble).map(_.toLong)
 
   private def bound(plan: LogicalPlan): Double = plan match {
     case stage: LogicalQueryStage => if (SamePlan.hasRun(stage.physicalPlan)) said(stage) else bound(stage.logicalPlan)
@@ -133,5 +134,27 @@ private[elastic] object BytesBound {
     case _ => true
   }
 
-  private def said(plan: LogicalPlan): Double = plan.stats.sizeInBytes.toDouble
+  private[elastic] def said(plan: LogicalPlan): Double = plan.stats.sizeInBytes.toDouble
+}
+
+/**
+ * Estimates the bytes that a plan yields from Spark's statistics, except for joins. Without column statistics Spark
+ * multiplies both sides of a join: safe for broadcasts, exabytes after three. Here it yields at most what it reads.
+ */
+private[elastic] object ExpectedBytes {
+  import BytesBound.{known, said}
+
+  /** Return None if unknown, as for a table without statistics. */
+  def of(plan: LogicalPlan): Option[Long] = known(bytes(plan))
+
+  private def bytes(plan: LogicalPlan): Double = plan match {
+    // A stage that has not run has the statistics of its plan.
+    case stage: LogicalQueryStage if said(stage) == said(stage.logicalPlan) => bytes(stage.logicalPlan)
+    case unary: UnaryNode =>
+      val share = said(unary) / said(unary.child)
+      bytes(unary.child) * (if (share.isNaN) 1 else share)
+    case leaf if leaf.children.isEmpty =>
+      if (said(leaf) < leaf.conf.defaultSizeInBytes) said(leaf) else Double.PositiveInfinity
+    case other => said(other).min(other.children.map(bytes).sum)
+  }
 }

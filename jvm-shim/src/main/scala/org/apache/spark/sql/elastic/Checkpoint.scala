@@ -3,8 +3,7 @@ package org.apache.spark.sql.elastic
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Hidden
-
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /** The state of a checkpoint. `batch` is the last committed one; `pending` is set if another started after it. */
 private[elastic] case class CheckpointFacts(

@@ -24,7 +24,8 @@ private[elastic] case class CheckpointFile(name: String, status: FileStatus) {
 
 /** A checkpoint, or a copy of one, as a folder of any file system that Hadoop supports. */
 private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) {
-  import CheckpointFiles._
+  private val Threads = 8
+  private val MostText = 10000
 
   val fs: FileSystem = folder.getFileSystem(conf)
   val root: Path = fs.makeQualified(folder)
@@ -96,9 +97,4 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
         }
         .sum
     catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
-}
-
-private[elastic] object CheckpointFiles {
-  private val Threads = 8
-  private val MostText = 10000
 }

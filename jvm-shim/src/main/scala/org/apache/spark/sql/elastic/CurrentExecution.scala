@@ -1,18 +1,15 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.SparkContext
+import org.apache.spark.sql.elastic.Moved.{SparkSession, StreamExecution}
 import org.apache.spark.sql.execution.SQLExecution
-
-import Moved.SparkSession
+import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink
 
 /** The query or micro-batch that the calling thread plans or runs. */
 private[spark] object CurrentExecution {
-
-  /** Local properties that identify a micro-batch to its jobs. */
+  // Local properties that identify a micro-batch to its jobs, and mark the plugin's own jobs, which may have all.
   final val QueryIdKey = "sql.streaming.queryId"
   final val BatchIdKey = "streaming.sql.batchId"
-
-  /** Local property of the plugin's own jobs. Those between two micro-batches have the former's as well. */
   final val OwnKey = "spark.elastic.own"
 
   /** Run `body` with its jobs marked as the plugin's own; `what` is for Spark's UI, and any job may say the same. */
@@ -44,4 +41,22 @@ private[spark] object CurrentExecution {
   /** Return the id of the streaming query whose micro-batch, or `foreachBatch`, this thread plans. */
   private[elastic] def streamingQuery(session: SparkSession): Option[String] =
     Option(session.sparkContext.getLocalProperty(QueryIdKey))
+}
+
+/** Facts about Spark Connect, whose server runs in this driver; its classes may be absent. */
+private[elastic] object Connect {
+
+  /** Prefix of the tags that the server gives to the jobs of an operation; the operation's id comes last. */
+  private val Tag = "SparkConnect_OperationTag_"
+
+  /** Return the client operation that the calling thread works for, or that started this thread's query. */
+  def operation(sc: SparkContext): Option[String] =
+    sc.getJobTags().collectFirst { case tag if tag.startsWith(Tag) => tag.drop(tag.lastIndexOf('_') + 1) }
+
+  /**
+   * Whether a query's batches run in the client's session and not in the query's own. Spark takes the format of
+   * checkpoints from the session that runs a task, and the client's would not know one chosen for the query alone.
+   */
+  def runsBatchesElsewhere(execution: StreamExecution): Boolean =
+    execution.sink.isInstanceOf[ForeachBatchSink[_]] && operation(execution.sparkSession.sparkContext).isDefined
 }

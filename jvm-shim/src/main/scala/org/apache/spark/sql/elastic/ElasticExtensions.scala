@@ -1,16 +1,15 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.{sql, SparkContext}
-import org.apache.spark.elastic.{Linkage, Part, StageAdvice}
+import org.apache.spark.elastic.{Harmless, Linkage, Part, StageAdvice}
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.internal.StaticSQLConf
 
-import Moved.SparkSession
-
 /**
- * Adds the plugin's query listener and its rules for adaptive execution to each session: the first one, clones, and
- * later ones. Spark calls this class for each session's extensions because the plugin has added it to
- * `spark.sql.extensions`.
+ * Adds the plugin's query listener and its rules to each session: the first one, clones, and later ones. Spark calls
+ * it for each session's extensions because the plugin has added it to `spark.sql.extensions`.
  */
 private[spark] final class ElasticExtensions extends (SparkSessionExtensions => Unit) {
 
@@ -50,4 +49,15 @@ private[spark] object ElasticExtensions {
     installed.collect { case (owner, _, advice) if owner eq session.sparkContext => advice }.getOrElse(StageAdvice.none)
 
   def classic(session: sql.SparkSession): SparkSession = session.asInstanceOf[SparkSession]
+}
+
+/** Guards changes to plans: an error costs the change, never the query. */
+private[elastic] object UnlessItFails extends Logging {
+  def apply[T](asItIs: => T)(changed: => T): T =
+    try changed
+    catch {
+      case Harmless(e) =>
+        logWarning("spark-elastic: a part of a plan is left unchanged", e)
+        asItIs
+    }
 }

@@ -10,9 +10,7 @@ import org.apache.spark.util.Utils
 
 /** The part of a query's failure that decisions depend on. */
 private[elastic] object FailureFacts {
-
-  /** Longer texts are for the driver's log; the policy only shows them. */
-  private val MaxText = 2000
+  private val MaxText = 2000 // longer texts are for the driver's log; the policy only shows them
   private val MaxCauses = 20
   private val MostNamed = 4
   private val Condition = raw"\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?\]".r

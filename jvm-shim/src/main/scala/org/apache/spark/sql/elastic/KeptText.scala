@@ -8,13 +8,9 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.LimitedInputStream
+import org.apache.spark.sql.elastic.Moved._
 
-import Moved._
-
-/**
- * A named text that the policy keeps beside a query's checkpoint, always replaced as a whole. Spark does not read it,
- * and savepoints leave it out.
- */
+/** A text of the policy beside a checkpoint, replaced as a whole. Spark ignores it, and savepoints leave it out. */
 private[elastic] final class KeptText(execution: StreamExecution, name: String) extends Logging {
   import KeptText._
 
@@ -24,7 +20,7 @@ private[elastic] final class KeptText(execution: StreamExecution, name: String) 
   @volatile var wanted: Option[String] = None
 
   private def files: CheckpointFileManager =
-    MovedFiles.manager(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
+    MovedFiles.Manager.create(file.getParent, execution.sparkSession.sessionState.newHadoopConf())
 
   /** The stored text, as far as it was read or written. */
   @volatile var kept: Option[String] = None

@@ -8,9 +8,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved.StreamExecution
 import org.apache.spark.util.ListenerBus
-
-import Moved.StreamExecution
 
 /** All live queries of the application, in any session, and the orders that concern them. */
 private[spark] final class QueryControl(val events: EventStream, first: FirstTasks, startMs: Long) extends Logging {
@@ -84,23 +83,25 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
   def idle(id: UUID, run: UUID): Unit =
     if (Option(queries.get(id)).exists(_.execution.runId == run)) events.offer(QueryIdle(id.toString, run.toString))
 
+  private def find(id: String): Option[QueryRun] = Option(queries.get(UUID.fromString(id)))
+
   def order(order: QueryOrder): Unit =
-    Option(queries.get(UUID.fromString(order.query)))
+    find(order.query)
       .filter(_.execution.runId.toString == order.run)
       .getOrElse(throw new IllegalArgumentException(s"there is no run ${order.run} of a query ${order.query}"))
       .order(order)
 
   def keep(order: KeepText): Unit =
-    Option(queries.get(UUID.fromString(order.query)))
+    find(order.query)
       .getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
       .keep(order)
 
   /** Return the bounds of the tasks that read each source of a query. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
-    Option(queries.get(UUID.fromString(id))).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
+    find(id).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
 
   /** Whether the policy is asked about stages of a query's micro-batches. */
-  def asksAboutStages(id: String): Boolean = Option(queries.get(UUID.fromString(id))).exists(_.asksAboutStages)
+  def asksAboutStages(id: String): Boolean = find(id).exists(_.asksAboutStages)
 
   /** Warm an executor up beside a running query, one with state if there is one. */
   def joined(executor: ExecutorInfo): Unit =

@@ -11,10 +11,10 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.streaming.StreamingQueryListener
 import org.apache.spark.sql.streaming.StreamingQueryListener._
-
-import Moved._
 
 /**
  * Notified of each query of a session at its start: Spark calls it on the query's stream thread, before that thread
@@ -33,8 +33,6 @@ private[elastic] final class QueryListener(session: SparkSession, control: Query
 }
 
 private[elastic] object QueryListener extends Logging {
-  import ElasticExtensions._
-
   def inject(extensions: SparkSessionExtensions): Unit = extensions.injectCheckRule { session =>
     controlOf(session.sparkContext) match {
       case Some(control) => beforeStart(classic(session), control)(_)

@@ -8,10 +8,11 @@ import scala.util.Try
 
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved._
+import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
 
 /**
  * A query as the policy sees it: the events about it, and the orders for it. Orders arrive in the policy's thread.
@@ -65,11 +66,11 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     }
     execution match {
       case batches: MicroBatchExecution
-          if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) && Triggers.canPut(batches) =>
+          if RealTime(batches.trigger).isEmpty && Linkage.has(Part.Boundaries) && RunTrigger.canPut(batches) =>
         if (control.isOn || refusal.nonEmpty) {
           showIdle("Initializing sources") // as Spark, which does it next
           if (Linkage.has(Part.EarlyStart)) StartLatch.open(batches)
-          Boundary.put(batches, this, control, answer, refusal)
+          Triggers.put(batches, new Boundary(batches, this, control, answer, refusal))
           hasBoundary = true
         }
       case _ =>
@@ -222,19 +223,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Run an order on its own thread. It has an outcome even if no thread can be created. */
   private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
-    try
-      Daemon.start("elastic-order") {
-        try {
-          val from = System.nanoTime()
-          body
-          done(order, (System.nanoTime() - from) / 1000000L)
-        } catch {
-          case Harmless(e) => failed(order, why(e))
-          case e: Throwable =>
-            failed(order, e.toString)
-            throw e // its thread logs it
-        }
-      }
+    try Daemon.start("elastic-order")(control.events.outcome(order, why)(body))
     catch { case e: Throwable => failed(order, e.toString) }
 
   def done(order: Action, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
@@ -291,4 +280,38 @@ private[elastic] object QueryRun {
   private case object Held extends RunState("held")
   private case object Running extends RunState("running")
   private case object Failed extends RunState("failed")
+}
+
+/**
+ * Spark prefers to run the tasks of a stateful operator where their stores are open, also if that executor is lost.
+ * So the next micro-batch would wait for it (`spark.locality.wait`, 3 s). To prevent it, such stores are reported on
+ * the executors that are left, in turn: they are opened there next.
+ *
+ * Tasks that were already waiting when the executor was lost wait on: Spark asked for their locations before that.
+ */
+private[elastic] object StateLocations {
+  def leaveLost(execution: StreamExecution, left: Seq[ExecutorInfo]): Unit = {
+    val coordinator = execution.sparkSession.streams.stateStoreCoordinator
+    val known = left.map(_.executor).toSet
+    val turns = Iterator.continually(left).flatten
+    for {
+      batch <- Option(execution.lastExecution) if left.nonEmpty
+      operator <- batch.executedPlan.collect { case operator: StateStoreWriter => operator }
+      info <- operator.stateInfo
+      partition <- 0 until info.numPartitions
+    } {
+      val stores = StoreNames(operator).map(StateStoreProviderId(info, partition, _))
+      val lost = stores.filter { store =>
+        coordinator.getLocation(store).map(TaskLocation(_)).exists {
+          case at: ExecutorCacheTaskLocation => !known(at.executorId)
+          case _ => false
+        }
+      }
+      // A task reads all stores of its partition.
+      if (lost.nonEmpty) {
+        val to = turns.next()
+        lost.foreach(coordinator.reportActiveInstance(_, to.host, to.executor, Nil))
+      }
+    }
+  }
 }

@@ -2,18 +2,17 @@ package org.apache.spark.sql.elastic
 
 import org.apache.spark.elastic.{Linkage, Part, QueryFacts}
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.{AvailableNowTrigger, ContinuousTrigger, OneTimeTrigger}
 import org.apache.spark.sql.execution.streaming.ProcessingTimeTrigger
 import org.apache.spark.sql.execution.streaming.state.{HDFSBackedStateStoreProvider, RocksDBConf}
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved._
+import org.apache.spark.sql.streaming.OutputMode
 
 /** A query before its stream thread has read anything: the facts about it, and the choices that are still open. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
-  import QueryStart._
-
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = StreamSession.of(execution).conf
 
@@ -123,8 +122,16 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sources = StreamSources.facts(execution.analyzedPlan))
   }
 
-  /** RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. */
-  private def commitLittle(): Unit = for ((key, value) <- Little if !asked.contains(key)) conf.set(key, value)
+  /**
+   * RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. Each new file
+   * costs milliseconds. A checkpoint may be written with and without these settings.
+   */
+  private def commitLittle(): Unit = {
+    val little = Seq(
+      s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
+      "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
+    for ((key, value) <- little if !asked.contains(key)) conf.set(key, value)
+  }
 
   /** Give a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
@@ -142,9 +149,28 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     else "other"
 }
 
-private object QueryStart {
-  // Each new file costs milliseconds. A checkpoint may be written with and without these.
-  val Little = Seq(
-    s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
+/** Whether a streaming plan keeps state, and with it a partition count that its checkpoint fixes. */
+private[elastic] object StatefulPlan {
+  def apply(analyzed: LogicalPlan): Boolean = analyzed.exists(node => node.isStreaming && keepsState(node))
+
+  /** Whether an operator has no keys: Spark keeps all of its state in one partition, whatever the count. */
+  def hasGlobalState(analyzed: LogicalPlan, mode: OutputMode): Boolean = analyzed.exists {
+    case aggregate: Aggregate => aggregate.isStreaming && aggregate.groupingExpressions.isEmpty
+    // A limit of a result that is computed again with each batch keeps nothing.
+    case limit: GlobalLimit => limit.isStreaming && (mode == OutputMode.Append || !limit.exists(isAggregate))
+    case _ => false
+  }
+
+  /** Operators with arbitrary state, which not all versions have. */
+  private val ofAnyKind = Set("TransformWithState", "TransformWithStateInPandas", "TransformWithStateInPySpark")
+
+  private def isAggregate(node: LogicalPlan): Boolean = node.isInstanceOf[Aggregate] && node.isStreaming
+
+  private def keepsState(node: LogicalPlan): Boolean = node match {
+    case _: Aggregate | _: Distinct | _: GlobalLimit => true
+    case _: Deduplicate | _: DeduplicateWithinWatermark => true
+    case _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState => true
+    case join: Join => join.left.isStreaming && join.right.isStreaming
+    case other => ofAnyKind.contains(other.getClass.getSimpleName)
+  }
 }

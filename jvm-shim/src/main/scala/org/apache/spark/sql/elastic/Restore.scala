@@ -7,8 +7,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-
-import Moved._
+import org.apache.spark.sql.elastic.Moved._
 
 /**
  * Starts a new checkpoint from a savepoint. Meanwhile a note in the checkpoint says so, and the newest offsets are
@@ -17,10 +16,8 @@ import Moved._
  */
 private[elastic] object Restore extends Logging {
   private val Note = ".spark-elastic-restore"
-
   private val MostSeconds = 30L
-
-  /** Spark's folders in a checkpoint, beside its metadata. There may be other files of the user. */
+  // Spark's in a checkpoint, beside its metadata. There may be other files of the user.
   private val Folders = Seq("commits", "offsets", "sources", "state")
 
   /**

@@ -1,12 +1,11 @@
 package org.apache.spark.sql.elastic
 
 import org.apache.spark.sql.catalyst.plans.logical.{Join, JoinHint, LogicalPlan}
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.{LogicalQueryStage, QueryStageExec}
 import org.apache.spark.sql.execution.columnar.InMemoryRelation
 import org.apache.spark.sql.execution.exchange.Exchange
-
-import Moved.SparkSession
 
 /** Identifies a plan in all its executions, and tells whether its partitioning can be observed. */
 private[elastic] object SamePlan {
@@ -47,16 +46,9 @@ private[elastic] object SamePlan {
   private val Package = "org.apache.spark.sql.execution."
   private val Kinds =
     Set("adaptive", "aggregate", "columnar", "datasources", "exchange", "joins", "window")
-  private val Nodes = Set(
-    "ExpandExec",
-    "FileSourceScanExec",
-    "FilterExec",
-    "GenerateExec",
-    "LocalTableScanExec",
-    "ProjectExec",
-    "RangeExec",
-    "SortExec",
-    "UnionExec")
+  private val Nodes =
+    Set("Expand", "FileSourceScan", "Filter", "Generate", "LocalTableScan", "Project", "Range", "Sort", "Union")
+      .map(_ + "Exec")
 
   private def isIndifferent(node: SparkPlan): Boolean = {
     val name = node.getClass.getName

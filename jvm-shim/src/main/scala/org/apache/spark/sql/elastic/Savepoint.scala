@@ -10,8 +10,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
-
-import Moved.SparkSession
+import org.apache.spark.sql.elastic.Moved.SparkSession
 
 /** A savepoint: the folder `path`, with a checkpoint that ends with the committed `batch`. */
 private[elastic] case class Savepoint(path: String, batch: Long, bytes: Long)
@@ -27,17 +26,14 @@ private[elastic] object Savepoint extends Logging {
 
   /**
    * The file that makes a folder a savepoint. It is written last, since an object store renames a folder one file
-   * after another. It has the id of the query and the time in epoch ms; older ones have the id alone. It is hidden,
-   * so that no copy includes it.
+   * after another. It has the query's id and the time in epoch ms; older ones have the id alone. No copy includes it.
    */
   val Mark = ".spark-elastic"
   private val Numbered = """(\d+)(?:\D.*)?""".r
   private val StateFile = """(\d+)(?:_[^.]*)?\.(?:delta|snapshot|changelog|zip)(?:\.crc)?""".r
   private val Name = """savepoint-\d{1,18}-[0-9a-f]{8}""".r
   private val NoteOf = s"""\\.($Name)\\.note""".r
-
-  /** The notes of the savepoints that this driver is writing. */
-  private val writing = ConcurrentHashMap.newKeySet[Path]()
+  private val writing = ConcurrentHashMap.newKeySet[Path]() // notes of the savepoints that this driver is writing
 
   /** Why there is no savepoint, in words for the requester. */
   private final class NotTaken(why: String) extends IOException(why)
@@ -53,8 +49,7 @@ private[elastic] object Savepoint extends Logging {
   /**
    * Copy the checkpoint `root` as its last committed batch left it. After a failure or an interrupt, nothing is left
    * once the last thread has let go of its file, which may be a moment later. What a killed driver leaves is removed
-   * by the next savepoint of the same checkpoint: a note beside it names the owner, from before the first file until
-   * the last one is written.
+   * by the next savepoint of the same checkpoint: a note beside it names the owner until all is written.
    *
    * @param within the folder that no link may lead out of; `http/resources.py` permits `target` by its text alone
    * @param query the query that the checkpoint belongs to

@@ -7,13 +7,13 @@ import org.apache.spark.sql.catalyst.{FileSourceOptions, InternalRow}
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved.SparkSession
 
 /**
  * Makes file scans in batch queries distribute their files as the policy process says, and joins partitions of other
@@ -51,8 +51,6 @@ private[elastic] final case class ScanRule(session: SparkSession, advice: StageA
 }
 
 private[elastic] object ScanRule {
-  import ElasticExtensions._
-
   def inject(extensions: SparkSessionExtensions): Unit =
     extensions.injectColumnar(session => ScanRule(classic(session), advice(session)))
 

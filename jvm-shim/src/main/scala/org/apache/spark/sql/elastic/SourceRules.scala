@@ -9,10 +9,10 @@ import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.read.{InputPartition, PartitionReaderFactory, Scan}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceRDD, DataSourceV2ScanExecBase, MicroBatchScanExec}
-
-import Moved.SparkSession
 
 /**
  * Keeps the number of tasks that read the sources of a micro-batch within the policy's bounds. Files are
@@ -51,7 +51,6 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
 }
 
 private[elastic] object SourceBoundsRule {
-  import ElasticExtensions._
 
   /** This much is worth its own task of some 10 ms overhead, a fraction of what it takes to read and parse it. */
   private val WorthBytes = 1L << 20

@@ -10,13 +10,13 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.elastic.ElasticExtensions._
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.{CoalescedPartitionSpec, SparkPlan, UnaryExecNode, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved.SparkSession
 
 /** The knowledge that both rules share: which shuffles belong together, their names, and exceptions. */
 private[elastic] object StageRules {
@@ -65,14 +65,16 @@ private[elastic] object StageRules {
   def logical(exchange: ShuffleExchangeLike): Option[LogicalPlan] =
     exchange.child.collectFirst { case plan if plan.logicalLink.isDefined => plan.logicalLink.get }
 
-  /** Return the value of a setting, if the user has set one of its names. */
-  def setByUser[T](session: SparkSession, names: ConfigEntry[_]*)(value: => T): Option[T] =
-    Option.when(names.exists(entry => session.sessionState.conf.contains(entry.key)))(value)
+  /** Return the value of a setting, if the user has set it or one of these others. */
+  private def setByUser[T](session: SparkSession, entry: ConfigEntry[T], others: ConfigEntry[_]*): Option[T] = {
+    val conf = session.sessionState.conf
+    Option.when((entry +: others).exists(known => conf.contains(known.key)))(conf.getConf(entry))
+  }
 
   /** Return the number of partitions of a shuffle, if the user has set it. */
   def chosen(session: SparkSession): Option[Int] =
-    setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)(
-      session.sessionState.conf.numShufflePartitions)
+    setByUser(session, SQLConf.SHUFFLE_PARTITIONS, SQLConf.COALESCE_PARTITIONS_INITIAL_PARTITION_NUM)
+      .map(_ => session.sessionState.conf.numShufflePartitions)
 
   /** Return the number of partitions where there is no other setting, if the user has set it. */
   def parallelism(session: SparkSession): Option[Int] =
@@ -80,8 +82,7 @@ private[elastic] object StageRules {
 
   /** Return the bytes that each task of a stage should read, if the user has set them. */
   def advisedBytes(session: SparkSession): Option[Long] =
-    setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)(
-      session.sessionState.conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
+    setByUser(session, SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES, SQLConf.SHUFFLE_TARGET_POSTSHUFFLE_INPUT_SIZE)
 
   /** Return the fewest tasks that a stage may have, if the user has set them. */
   def least(session: SparkSession): Option[Int] =
@@ -89,13 +90,11 @@ private[elastic] object StageRules {
 
   /** Return whether to fill the slots rather than have few, large tasks, if the user has set it. */
   def parallelismFirst(session: SparkSession): Option[Boolean] =
-    setByUser(session, SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)(
-      session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
+    setByUser(session, SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST)
 
   /** Return the bytes below which no task is worth its start, if the user has set them. */
   def smallest(session: SparkSession): Option[Long] =
-    setByUser(session, SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)(
-      session.sessionState.conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE))
+    setByUser(session, SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
 
   /** Return what identifies exchanges in each execution of their plan, with the user's settings. */
   def plan(session: SparkSession, sources: Seq[String], more: Any*): String = {
@@ -154,7 +153,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
           val found = joined(stages.flatMap(groups))
           found
             .zip(counts(found, SamePlan.isPinned(session, plan)))
-            .flatMap { case (group, number) => number.toSeq.flatMap(n => group.map(_.id -> n)) }
+            .flatMap { case (group, number) => group.map(_.id -> number) }
             .toMap
         }
       val changed = plan.transformDown {
@@ -202,7 +201,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
    * numbers, and run once. It is asked for once more when all stages below have run: their sizes are known by then,
    * and the final number does not depend on whether they ended together.
    */
-  private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Option[Int]] = {
+  private def counts(groups: Seq[Seq[ShuffleExchangeExec]], isPinned: Boolean): Seq[Int] = {
     // Without an execution id, this run could not be distinguished from a later one over other data.
     val id = CurrentExecution.id(session).toSeq
     val haveRun = groups.map(_.forall(e => SamePlan.hasRun(e.child)))
@@ -218,7 +217,7 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
     groups.indices.map { place =>
       val number = fresh.getOrElse(place, known(place).max)
       keys(place, haveRun(place)).foreach(advice.counts(_) = number)
-      Some(number)
+      number
     }
   }
 
@@ -248,8 +247,6 @@ private[elastic] final case class InitialCountRule(session: SparkSession, advice
 }
 
 private[elastic] object InitialCountRule {
-  import ElasticExtensions._
-
   def inject(extensions: SparkSessionExtensions): Unit = {
     extensions.injectQueryPostPlannerStrategyRule(_ => MarkExplicitNumbers)
     extensions.injectQueryStagePrepRule(session => InitialCountRule(classic(session), advice(session)))
@@ -353,7 +350,6 @@ private[elastic] final case class RangesRule(session: SparkSession, advice: Stag
 }
 
 private[elastic] object RangesRule {
-  import ElasticExtensions._
 
   /** For more partitions the sizes alone are megabytes, which would be sent and written to the journal. */
   val MostPartitions = 1 << 16

@@ -5,14 +5,13 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
+import org.apache.spark.sql.elastic.Moved.{StreamExecution, StreamingRelation}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.FileFormat
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
 import org.apache.spark.sql.execution.exchange.Exchange
 import org.apache.spark.sql.streaming.StreamingQueryProgress
-
-import Moved.{StreamExecution, StreamingRelation}
 
 /** The sources of a query, in the order of their numbers in its checkpoint, and the tasks that read them. */
 private[elastic] object StreamSources extends Logging {
@@ -44,7 +43,9 @@ private[elastic] object StreamSources extends Logging {
         Option(execution.lastExecution)
           .filter(_.currentBatchId == p.batchId)
           .fold(Map.empty[SparkDataStream, Tasks])(run =>
-            readers(run.executedPlan, Int.MaxValue).groupMapReduce(_._1)(_._2)(_ + _))
+            readers(run.executedPlan, Int.MaxValue).groupMap(_._1)(_._2).map { case (of, read) =>
+              of -> read.reduce(_ + _)
+            })
       catch {
         case Harmless(e) =>
           logDebug("it is not known in how many tasks the sources were read", e)

@@ -1,16 +1,15 @@
 package org.apache.spark.sql.elastic
 
-import org.apache.spark.elastic.{ExecutorInfo, Harmless}
+import org.apache.spark.elastic.{Daemon, ExecutorInfo, FirstTasks, Harmless}
 import org.apache.spark.internal.Logging
 import org.apache.spark.internal.config.CPUS_PER_TASK
 import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation
 import org.apache.spark.sql.Encoders
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.functions.{count, current_timestamp, max}
 import org.apache.spark.sql.internal.SQLConf
-
-import Moved.SparkSession
 
 /**
  * Warms up new executors. Their first tasks are slow (classes, generated code, shuffles, RocksDB's native library),
@@ -60,4 +59,49 @@ private[elastic] object WarmUp extends Logging {
     val timed = rows.withColumn("time", current_timestamp()).groupBy("executor").agg(count("*"), max("time"))
     at(session, places, timed.queryExecution.toRdd).count()
   }
+}
+
+/** Executors that have joined while queries run, warmed up together with all that are waiting by then. */
+private[elastic] final class NewExecutors(first: FirstTasks) {
+  private val AtOnce = 64 // limited because all of them read the same files
+  private val lock = new Object
+  private var waiting = Seq.empty[ExecutorInfo]
+  private var working = false
+
+  /** Add an executor. Its warm-up, and that of later ones meanwhile, is a job of this query. */
+  def joined(executor: ExecutorInfo, query: QueryRun): Unit = lock.synchronized {
+    waiting :+= executor
+    if (!working) {
+      Daemon.start("elastic-warm-up") {
+        try Iterator.continually(next()).takeWhile(_.nonEmpty).foreach(warmUp(query, _))
+        catch {
+          case e: Throwable =>
+            giveUp()
+            throw e // its thread logs it
+        }
+      }
+      working = true
+    }
+  }
+
+  private def warmUp(query: QueryRun, executors: Seq[ExecutorInfo]): Unit =
+    for {
+      ms <- WarmUp(query.session, query.rescalable, executors)
+      e <- executors
+    } first.warm(e.executor, ms)
+
+  private def next(): Seq[ExecutorInfo] = lock.synchronized {
+    val (now, later) = waiting.splitAt(AtOnce)
+    waiting = later
+    working = now.nonEmpty
+    now
+  }
+
+  /** Give up the waiting executors, so that no query waits for them in vain. */
+  private def giveUp(): Unit = lock.synchronized {
+    waiting = Nil
+    working = false
+  }
+
+  def isWorking: Boolean = lock.synchronized(working)
 }

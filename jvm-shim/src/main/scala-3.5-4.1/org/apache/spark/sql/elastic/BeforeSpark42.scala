@@ -1,0 +1,46 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.elastic.Moved._
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase
+import org.apache.spark.sql.internal.SQLConf
+
+/** Before 4.2 Spark cannot change a checkpoint's partition count, so no change has to be completed or undone. */
+private[elastic] final class StateMover(execution: StreamExecution) {
+  def repartition(from: Int, partitions: Int): Unit =
+    throw new IllegalStateException(
+      s"Spark ${execution.sparkSession.version} cannot move state from $from to $partitions partitions")
+  def recover(): Boolean = false
+  def beginAnew(settings: Map[String, String]): Unit = {} // the plugin chooses no store
+}
+
+private[elastic] object StateMover {
+  def makeMetadata(session: SparkSession, root: Path): Unit = {} // the plugin chooses no format
+}
+
+private[elastic] object DryRun {
+  def apply(session: SparkSession, checkpoint: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {}
+}
+
+/** Reads from the logs of a checkpoint how its state is kept. */
+private[elastic] trait FormatBefore42 {
+
+  /** Return the partition count and the state store provider that a batch was planned with. */
+  def settings(offsets: OffsetSeq): Option[(Int, String)] =
+    for {
+      metadata <- offsets.metadata
+      partitions <- metadata.conf.get(SQLConf.SHUFFLE_PARTITIONS.key)
+      provider <- metadata.conf.get(SQLConf.STATE_STORE_PROVIDER_CLASS.key)
+    } yield partitions.toInt -> provider
+
+  def readAsWritten(plan: LogicalPlan): Unit = {} // the plugin gives no checkpoint another format
+}
+
+/** A scan that shows the metrics that its source reports. */
+private[elastic] trait PostsMetrics extends DataSourceV2ScanExecBase {
+  protected def postMetrics(): Unit = postDriverMetrics()
+}

@@ -1,8 +1,0 @@
-package org.apache.spark.sql.elastic
-
-import org.apache.spark.SparkThrowable
-
-/** Spark's names for errors. */
-private[elastic] object FailureKinds {
-  def condition(e: SparkThrowable): Option[String] = Option(e.getCondition)
-}

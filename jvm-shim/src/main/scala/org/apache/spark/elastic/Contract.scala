@@ -263,7 +263,7 @@ private[spark] case class HttpRequest(
     proxies: Seq[String] = Nil)
 private[spark] case class HttpAnswer(id: String, status: Int, headers: Map[String, String], body: String)
 
-/** A question about a batch stage, as in python/spark_elastic/core/batch/questions.py; `slots` is 0 if unknown. */
+/** A question about a batch stage, as in python/spark_elastic/core/batch/questions.py, which adds the slots. */
 private[spark] sealed trait Question
 private[spark] case class PlannedExchange(id: String, bytes: Long, source: String, most: Option[Long] = None)
 
@@ -282,8 +282,7 @@ private[spark] case class InitialCount(
     smallest: Option[Long] = None,
     plan: String = "",
     pinned: Boolean = true,
-    kept: Option[Int] = None,
-    slots: Int = 0)
+    kept: Option[Int] = None)
     extends Question
 private[spark] case class WrittenExchange(id: String, bytes: PackedLongs)
 
@@ -299,8 +298,7 @@ private[spark] case class Ranges(
     parallelismFirst: Option[Boolean] = None,
     smallest: Option[Long] = None,
     plan: String = "",
-    kept: Option[PackedLongs] = None,
-    slots: Int = 0)
+    kept: Option[PackedLongs] = None)
     extends Question
 
 /**
@@ -314,16 +312,14 @@ private[spark] case class SplitSize(
     planned: Int,
     most: Option[Int],
     smallest: Long,
-    largest: Long,
-    slots: Int = 0)
+    largest: Long)
     extends Question
 
 /** `late` is set if the tasks of the scan must find out where Kafka's partitions end. */
-private[spark] case class SplitOffsets(scan: String, late: Boolean, slots: Int = 0) extends Question
+private[spark] case class SplitOffsets(scan: String, late: Boolean) extends Question
 
 /** `source` is the reader of a source with partitions of its own. They are `joinable` if nothing relies on them. */
-private[spark] case class JoinPartitions(scan: String, source: String, planned: Int, joinable: Boolean, slots: Int = 0)
-    extends Question
+private[spark] case class JoinPartitions(scan: String, source: String, planned: Int, joinable: Boolean) extends Question
 
 /** Longs that are sent as one base64 text of big-endian 64-bit integers. */
 private[spark] case class PackedLongs(values: Array[Long]) {

@@ -63,4 +63,5 @@ def test_who_may_not_write_sees_bounds_but_no_buttons(who: str, request: pytest.
     expect(page.get_by_role("heading", name=NAME)).to_be_visible()
     page.get_by_role("link", name="All queries").click()
     expect(queries(page).get_by_role("link", name=NAME)).to_be_visible()
+    expect(queries(page)).to_contain_text("Shuffle: ≥ 1, Source 0: ≥ 1")
     assert page.locator("main img[src=x]").count() == 0

@@ -60,12 +60,13 @@ class ResourceRequirements:
     def _change(self, request: falcon.Request, query: str, *, has_body: bool) -> None:
         view = current(self.publisher)
         guard(request, view, has_body=has_body)
+        # Refused whatever the body is. The loop checks this again, and the bounds.
         _can_be_changed(find(view.queries, query), view)
         wanted = read_body(read_json(request)) if has_body else None
         if isinstance(wanted, Refused):
             raise refused(*wanted.problems)
         change = _Change(query, wanted, request.get_header("If-Match"), asker(request), view)
-        carry_out(self.requests, request, view, change)
+        carry_out(self.requests, request, change)
 
 
 @frozen

@@ -170,7 +170,7 @@ class Stop:
         find(view.queries, query)
         if request.content_length and read_json(request) != {}:
             raise Refusal(400, "the body says something, allowed is nothing or {}: send {}")
-        carry_out(self.requests, request, view, _Stop(query, asker(request)))
+        carry_out(self.requests, request, _Stop(query, asker(request)))
         response.status = falcon.HTTP_202
         response.text = "{}"
 
@@ -410,7 +410,7 @@ class Savepoints:
                 f"name the folder under which the savepoint is to stand, as in {_EXAMPLE}",
             )
         wish = _Savepoint(query, asker(request), target, within, stop)
-        carry_out(self.requests, request, view, wish)
+        carry_out(self.requests, request, wish)
         response.status = falcon.HTTP_202
         response.text = "{}"
 

@@ -147,11 +147,9 @@ def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def carry_out(requests: RequestQueue, request: falcon.Request, view: View, check: Check) -> None:
+def carry_out(requests: RequestQueue, request: falcon.Request, check: Check) -> None:
     """Request the event of `check`; return when it is in the journal and the policy has handled it."""
     ours: HttpRequest = request.env[REQUEST]
-    # Most mistakes are found here, without any cost to the loop.
-    check(view.queries)
     try:
         requests.ask(check, min(_LOOP_S, ours.left_ms / 1_000 - _MARGIN_S))
     except Late:

@@ -19,8 +19,8 @@ MakeEvent = Callable[[str, int], Event]
 Check = Callable[[Mapping[str, QueryView]], MakeEvent]
 """Checks the current queries and returns what creates the event, or raises because no event is possible.
 
-It runs twice: in the client's thread, where most mistakes are found without cost for the loop, and again in
-the loop's, so that two writers, or a writer and the policy file, cannot overtake each other.
+It runs in the loop's thread, so that two writers, or a writer and the policy file, cannot overtake each
+other.
 """
 
 

@@ -1,4 +1,4 @@
-"""Tests of the bounds of a query over HTTP: what is accepted, refused, and journaled before the answer."""
+"""The bounds of a query over HTTP: what is taken, what is refused, what is journaled before the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.core.builder import STATELESS
 from tests.unit.http.world import ADAPTIVE, API, COUNTS, ID, REQUIREMENTS, World, body, world
 
 FLINK = f"{API}/jobs/{ID.replace('-', '')}/resource-requirements"
-# The same for every run and every version, because clients store it.
+# The same for every run and every version: clients keep them.
 SHUFFLE_ID = "9f6307ef4ac8e9f66646e779613bb811"
 
 
@@ -306,8 +306,8 @@ def test_if_match_guards_against_lost_updates(api: World) -> None:
     assert api.put(REQUIREMENTS, body(1, 5), If_Match="*").status == 200
 
 
-def test_a_change_between_the_check_and_the_loop_is_a_lost_update_too(api: World) -> None:
-    """The policy file may change the bounds while a request is on its way to the loop."""
+def test_a_change_while_a_request_waits_for_the_loop_is_a_lost_update_too(api: World) -> None:
+    """The policy file may say something new while a request is on its way to the loop."""
     etag = api.get(REQUIREMENTS).headers["etag"]
     api.shim.deaf = True
     replies: list[int] = []
@@ -318,7 +318,7 @@ def test_a_change_between_the_check_and_the_loop_is_a_lost_update_too(api: World
     writers = [threading.Thread(target=write, args=(upper,)) for upper in (2, 3)]
     for writer in writers:
         writer.start()
-    api.until_asked(2)  # both have passed the first check
+    api.until_asked(2)
     api.shim.deaf = False
     api.shim.wake()
     for writer in writers:

@@ -2,16 +2,11 @@
 
 import { Refused, getBounds, putBounds, resetBounds } from "./api.js";
 import { attribute, h, keyed, text } from "./dom.js";
-import { number } from "./format.js";
+import { called, number } from "./format.js";
 import { stepped } from "./step.js";
 
 const SIDES = { lowerBound: "Min", upperBound: "Max" };
 let ids = 0;
-
-/** "shuffle" → "Shuffle", "source-0" → "Source 0". */
-function called(vertex) {
-  return vertex[0].toUpperCase() + vertex.slice(1).replace("-", " ");
-}
 
 /** Read a field: empty means no bound; what is not a number goes out as it is, and the API says why not. */
 function read(value) {

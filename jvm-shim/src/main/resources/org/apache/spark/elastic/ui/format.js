@@ -52,6 +52,11 @@ export function words(code) {
   return String(code).replaceAll("_", " ");
 }
 
+/** The name of a vertex: "shuffle" → "Shuffle", "source-0" → "Source 0". */
+export function called(vertex) {
+  return vertex[0].toUpperCase() + vertex.slice(1).replace("-", " ");
+}
+
 /** A change from one count to another: "2 → 4". */
 export function change(before, after) {
   if (before === null || before === undefined) return number(after);

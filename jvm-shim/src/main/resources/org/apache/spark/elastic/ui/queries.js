@@ -1,7 +1,7 @@
 /** The list of queries, page by page, with a search. */
 
 import { attribute, content, h, keyed, text } from "./dom.js";
-import { change, duration, number } from "./format.js";
+import { called, change, duration, number } from "./format.js";
 import { WIDE, grid, section } from "./listing.js";
 import { queryAddress, stateBadge } from "./record.js";
 
@@ -23,7 +23,7 @@ function boundsInShort(requirements, most) {
     const [lower, upper] = [number(parallelism.lowerBound), number(parallelism.upperBound)];
     const target = parallelism.target === undefined ? "" : `, target ${number(parallelism.target)}`;
     const range = (parallelism.upperBound >= most ? `≥ ${lower}` : `${lower} – ${upper}`) + target;
-    return vertices.length > 1 ? `${vertex}: ${range}` : range;
+    return vertices.length > 1 ? `${called(vertex)}: ${range}` : range;
   });
   return ranges.join(", ");
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.http.metrics import metrics
-from spark_elastic.runtime.view import DECISION_BUCKETS, Totals, View
+from spark_elastic.runtime.publisher import DECISION_BUCKETS, Totals, View
 from spark_elastic.settings import Settings
 
 

@@ -21,8 +21,8 @@ from attrs import evolve
 from integration.bench.simulate_loads import HELD_BACK, LOADS, BenchLoad
 from spark_elastic_lab.simulator.cluster import ClusterSpec
 from spark_elastic_lab.simulator.demand import demand
-from spark_elastic_lab.simulator.metrics import RunMetrics
 from spark_elastic_lab.simulator.query import QuerySpec
+from spark_elastic_lab.simulator.run_metrics import RunMetrics
 from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.simulation import simulate
 from spark_elastic_lab.simulator.source import SourceSpec

@@ -25,8 +25,8 @@ from spark_elastic.core.events import (
     QueryStarted,
     Snapshot,
 )
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.core.view import QueryView
 from spark_elastic.runtime.entries import ActionsEntry, EventEntry, StateEntry, read_journal
 from spark_elastic.runtime.replay import replay
 

@@ -15,9 +15,9 @@ from spark_elastic.core.settings import CoreSettings
 from spark_elastic.http.app import API, make_application
 from spark_elastic.http.wsgi import SCRIPT_NAME, HttpRequest, call
 from spark_elastic.runtime.entries import Entry, EventEntry, Header, Unreadable, read_journal
+from spark_elastic.runtime.publisher import Publisher, Watched
 from spark_elastic.runtime.replay import Answered, Failed, Player, StateRefused
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher, Watched
 from spark_elastic.version import __version__
 from spark_elastic_tools.client import Busy, Json, Refused, UnknownQuery
 

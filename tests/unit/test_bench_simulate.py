@@ -10,7 +10,7 @@ from attrs import evolve
 from integration.bench import simulate
 from integration.bench.simulate_loads import HELD_BACK, LOADS
 from spark_elastic_lab.simulator.load import SHAPES, load_of
-from spark_elastic_lab.simulator.metrics import RunMetrics, elasticity
+from spark_elastic_lab.simulator.run_metrics import RunMetrics, elasticity
 
 pytestmark = pytest.mark.long
 

@@ -47,11 +47,11 @@ from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query import machine as machines
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import QueryRecord
+from spark_elastic.core.query_view import Queries, QueryView
 from spark_elastic.core.rescale.concurrency import MoveQueue
 from spark_elastic.core.saved import Codec, NotRestorable, Plain
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Counters, Turn
-from spark_elastic.core.view import Queries, QueryView
 
 _FINISHED_KEPT = 100  # finished queries that can still be looked at
 

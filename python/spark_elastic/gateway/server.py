@@ -35,8 +35,8 @@ from spark_elastic.runtime.port import (
     RequestGateway,
     Unanswered,
 )
+from spark_elastic.runtime.publisher import Publisher, View
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher, View
 
 _log = logging.getLogger(__name__)
 _END_S = 1.5

@@ -10,7 +10,7 @@ from typing import Any
 from spark_elastic.core.batch.decider import BatchDecider
 from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.runtime.port import JsonObject
-from spark_elastic.runtime.view import Publisher
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.wire import WireError, decode_question, encode_answer
 
 _log = logging.getLogger(__name__)

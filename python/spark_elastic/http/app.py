@@ -27,8 +27,8 @@ from spark_elastic.http.resources import (
     Stop,
     Timeline,
 )
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher
 
 API = "/api/v1"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from spark_elastic.core.bounds.declared import ALLOWED, NO_BOUND, Problem, Refused, WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
-from spark_elastic.core.view import QueryView
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.http.errors import LARGEST, as_json
 from spark_elastic.http.shapes import Json, Member, Object, Schema, Shape, said
 

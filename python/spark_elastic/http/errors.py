@@ -14,9 +14,9 @@ from typing import Any
 import falcon
 
 from spark_elastic.core.bounds.declared import Problem
-from spark_elastic.core.view import QueryView
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.http.shapes import TEXT, Object, Shape, list_
-from spark_elastic.runtime.view import Publisher, View
+from spark_elastic.runtime.publisher import Publisher, View
 
 _log = logging.getLogger(__name__)
 

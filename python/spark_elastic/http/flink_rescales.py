@@ -14,8 +14,8 @@ import falcon
 from attrs import frozen
 
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements, SlotGroup
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay
-from spark_elastic.core.view import QueryView
 from spark_elastic.http.bounds_body import VERTEX_ID, vertex_id
 from spark_elastic.http.errors import Refusal, as_json, current, find
 from spark_elastic.http.shapes import (
@@ -32,7 +32,7 @@ from spark_elastic.http.shapes import (
     map_,
     or_null,
 )
-from spark_elastic.runtime.view import Publisher
+from spark_elastic.runtime.publisher import Publisher
 
 _CAUSES: Mapping[Cause, str] = {
     "initial_schedule": "INITIAL_SCHEDULE",

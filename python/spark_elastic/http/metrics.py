@@ -23,9 +23,9 @@ from spark_elastic.core.query.demand import (
     load,
     together,
 )
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.transitions import FINISHED
-from spark_elastic.core.view import QueryView
-from spark_elastic.runtime.view import DECISION_BUCKETS, Tally, Totals, View
+from spark_elastic.runtime.publisher import DECISION_BUCKETS, Tally, Totals, View
 
 # The metrics of each query: name, kind, description, and the value, None if it is unknown.
 

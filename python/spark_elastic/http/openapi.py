@@ -14,7 +14,7 @@ from spark_elastic.http.bounds_body import BOUNDS, JOB_BOUNDS, WANTED_BOUNDS
 from spark_elastic.http.errors import ERRORS, LARGEST, LATEST
 from spark_elastic.http.shapes import INT, TEXT, TIME, Schema, Shape, one_of
 from spark_elastic.runtime.decided_stages import STAGES_KEPT
-from spark_elastic.runtime.view import DECISIONS_KEPT
+from spark_elastic.runtime.publisher import DECISIONS_KEPT
 from spark_elastic.version import __version__
 
 _SAVEPOINT_REQUEST = Shape[Any](

@@ -22,9 +22,9 @@ from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.planner import Plan
 from spark_elastic.core.policies.policy import Outlook, QueryWish
 from spark_elastic.core.query.record import RunFailure, Savepoint
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay, TerminatedReason
 from spark_elastic.core.transitions import FINISHED, TRANSITIONS
-from spark_elastic.core.view import QueryView
 from spark_elastic.http.bounds_body import BOUNDS, VERTEX_ID, VERTEX_NAME, vertex_ids
 from spark_elastic.http.errors import LARGEST
 from spark_elastic.http.shapes import (
@@ -47,8 +47,8 @@ from spark_elastic.http.shapes import (
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import Lack, lacks_of
 from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
+from spark_elastic.runtime.publisher import View
 from spark_elastic.runtime.timeline import Batch, Departure, Timeline
-from spark_elastic.runtime.view import View
 from spark_elastic.version import __version__
 
 _STATE = choice(*TRANSITIONS)

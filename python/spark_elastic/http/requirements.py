@@ -18,13 +18,13 @@ from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds
 from spark_elastic.core.declarations import max_parallelism
 from spark_elastic.core.events import RequirementsDropped, RequirementsRequested
 from spark_elastic.core.keys.rescaling import MODE
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.transitions import CANCELING, FAILING, FINISHED
-from spark_elastic.core.view import QueryView
 from spark_elastic.http.bounds_body import BOUNDS, JOB_BOUNDS, by_name, etag, read_body, vertex_ids
 from spark_elastic.http.errors import Refusal, as_json, current, find
 from spark_elastic.http.writes import asker, carry_out, guard, read_json, refused
+from spark_elastic.runtime.publisher import Publisher, View
 from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
-from spark_elastic.runtime.view import Publisher, View
 
 
 @frozen

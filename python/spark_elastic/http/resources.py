@@ -14,8 +14,8 @@ from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.events import CancelRequested, SavepointRequested
 from spark_elastic.core.keys.application import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
 from spark_elastic.core.keys.key import Place
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.transitions import EXECUTING, FINISHED, RESTARTING
-from spark_elastic.core.view import QueryView
 from spark_elastic.http import present
 from spark_elastic.http.errors import LARGEST, LATEST, Refusal, as_json, before, current, find, limit, whole
 from spark_elastic.http.metrics import metrics
@@ -23,8 +23,8 @@ from spark_elastic.http.openapi import document
 from spark_elastic.http.shapes import Json
 from spark_elastic.http.writes import asker, carry_out, guard, may_write, read_json
 from spark_elastic.runtime.decided_stages import STAGES_KEPT
+from spark_elastic.runtime.publisher import DECISIONS_KEPT, Publisher, View
 from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
-from spark_elastic.runtime.view import DECISIONS_KEPT, Publisher, View
 from spark_elastic.settings import Settings
 
 

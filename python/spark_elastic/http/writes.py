@@ -13,8 +13,8 @@ from spark_elastic.core.bounds.declared import Problem
 from spark_elastic.core.keys.application import REST_ALLOWED_HOSTS, REST_READ_ONLY
 from spark_elastic.http.errors import Refusal, unavailable
 from spark_elastic.http.wsgi import REQUEST, HttpRequest
+from spark_elastic.runtime.publisher import View
 from spark_elastic.runtime.request_queue import Check, Late, NotJournaled, RequestQueue
-from spark_elastic.runtime.view import View
 
 # The loop answers within milliseconds unless it hangs; the client gets an answer before its own timeout.
 _LOOP_S = 5.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.events import BatchStage, OffsetsBehind, QueryFacts
-from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.autoscale.wishes import Autoscale
 from spark_elastic.core.policies.policy import BatchWish, Policy, QueryWish, Wish
 from spark_elastic.core.policies.view import (
     Applied,

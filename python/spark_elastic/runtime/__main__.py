@@ -32,9 +32,9 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import GatewayError, Mismatch
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.request_queue import RequestQueue
 from spark_elastic.runtime.resume import resume
-from spark_elastic.runtime.view import Publisher
 
 _STDIN = 0
 # Query planning waits for the thread that answers it. That thread must not wait Python's default of 5 ms for

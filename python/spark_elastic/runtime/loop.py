@@ -20,8 +20,8 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.entries import StateEntry
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.port import MAX_WAIT_MS, Exchange, Gateway, JsonObject
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher
 from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import WireError, decode_event, encode_action, encode_event
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from spark_elastic.core.events import Event
-from spark_elastic.core.view import QueryView
+from spark_elastic.core.query_view import QueryView
 
 MakeEvent = Callable[[str, int], Event]
 """Creates an event from its id and its time (epoch ms)."""

@@ -15,8 +15,8 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.entries import Unreadable, read_journal
+from spark_elastic.runtime.publisher import DECISIONS_KEPT
 from spark_elastic.runtime.replay import replay
-from spark_elastic.runtime.view import DECISIONS_KEPT
 from spark_elastic.version import __version__
 from spark_elastic_lab.demo import check
 from spark_elastic_lab.demo.check import Check

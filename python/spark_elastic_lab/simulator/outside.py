@@ -10,7 +10,7 @@ from attrs import define, field
 from spark_elastic.core import events as ev
 from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ExecutorMetrics, QueryMetrics, Sample
-from spark_elastic.core.view import QueryView
+from spark_elastic.core.query_view import QueryView
 from spark_elastic_lab.simulator.driver import EPOCH_MS, Driver
 from spark_elastic_lab.simulator.rivals.rival import Rival, RunningBatch, TaskView
 

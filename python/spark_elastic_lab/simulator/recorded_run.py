@@ -7,8 +7,8 @@ from attrs import evolve
 from spark_elastic_lab.simulator.demand import demand
 from spark_elastic_lab.simulator.heard import Heard, HeardQuery
 from spark_elastic_lab.simulator.load import Load
-from spark_elastic_lab.simulator.metrics import lag, run_metrics
 from spark_elastic_lab.simulator.record import Commit, Notes, QueryNotes
+from spark_elastic_lab.simulator.run_metrics import lag, run_metrics
 from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.simulation import Result
 

@@ -20,9 +20,9 @@ from spark_elastic_lab.simulator.contenders import Contender, contender
 from spark_elastic_lab.simulator.demand import Demand, demand
 from spark_elastic_lab.simulator.driver import Driver
 from spark_elastic_lab.simulator.load import Load
-from spark_elastic_lab.simulator.metrics import Lag, RunMetrics, lag, run_metrics
 from spark_elastic_lab.simulator.outside import Outside
 from spark_elastic_lab.simulator.record import Notes
+from spark_elastic_lab.simulator.run_metrics import Lag, RunMetrics, lag, run_metrics
 from spark_elastic_lab.simulator.scenario import Scenario
 
 

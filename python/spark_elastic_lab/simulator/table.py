@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from spark_elastic_lab.simulator.metrics import RunMetrics
+from spark_elastic_lab.simulator.run_metrics import RunMetrics
 from spark_elastic_lab.simulator.simulation import Result
 
 _COLUMNS: Mapping[str, Callable[[RunMetrics], str]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from spark_elastic.runtime.entries import Unreadable
-from spark_elastic.runtime.view import DECISIONS_KEPT
+from spark_elastic.runtime.publisher import DECISIONS_KEPT
 from spark_elastic_tools.cli.driver import DriverCommand, Where, asks_driver, console
 from spark_elastic_tools.client import Busy, NoDriver, Refused
 from spark_elastic_tools.live import LOG_LINES, Look, Stage

@@ -19,9 +19,9 @@ from spark_elastic.core.actions import (
 )
 from spark_elastic.core.bounds.declared import WantedBounds
 from spark_elastic.core.events import SourceRead
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
-from spark_elastic.core.view import QueryView
 
 A = TypeVar("A", bound=Action)
 

@@ -18,8 +18,8 @@ from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.http.wsgi import HttpAnswer, HttpRequest, NoRequest, decode_request, encode_answer
 from spark_elastic.runtime.port import JsonObject, Lost, QueueName, Served, Unanswered
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher
 from tests.unit.http.world import API, REQUIREMENTS, body, world
 
 

@@ -20,8 +20,8 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import Journal
 from spark_elastic.runtime.loop import Loop
 from spark_elastic.runtime.port import Exchange, JsonObject
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.request_queue import RequestQueue
-from spark_elastic.runtime.view import Publisher
 from spark_elastic.wire import decode_action, encode_event
 from tests.unit.core.builder import STATEFUL, snapshot
 from tests.unit.http.contract import check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_elastic.core.scheduler import Scheduler
-from spark_elastic.runtime.view import Publisher, View
+from spark_elastic.runtime.publisher import Publisher, View
 from spark_elastic.settings import load
 from tests.unit.core.builder import Scene
 from tests.unit.runtime.support import snapshot

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from spark_elastic.core.events import CancelRequested, Event
-from spark_elastic.core.view import QueryView
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.runtime.request_queue import Late, MakeEvent, NotJournaled, RequestQueue
 
 

@@ -15,8 +15,8 @@ from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.runtime.entries import Header, StageEntry, read_journal
 from spark_elastic.runtime.journal import Journal
+from spark_elastic.runtime.publisher import Publisher
 from spark_elastic.runtime.replay import replay
-from spark_elastic.runtime.view import Publisher
 from spark_elastic.settings import load
 from tests.unit.http.world import API, world
 

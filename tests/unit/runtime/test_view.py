@@ -9,7 +9,7 @@ from spark_elastic.core.actions import Decision
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.http.metrics import metrics
-from spark_elastic.runtime.view import DECISION_BUCKETS, DECISIONS_KEPT, Decisions, Publisher
+from spark_elastic.runtime.publisher import DECISION_BUCKETS, DECISIONS_KEPT, Decisions, Publisher
 from tests.unit.core.builder import STATEFUL, STATELESS, Scene
 from tests.unit.core.shim import settle
 from tests.unit.runtime.seen import seen

@@ -18,7 +18,7 @@ from spark_elastic.core.cluster.supply import PolicyWants, Supply
 from spark_elastic.core.events import BatchStages, TaskEvent
 from spark_elastic.core.keys.policies import DECLARED, SCHEDULE
 from spark_elastic.core.policies.autoscale.model import points
-from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.autoscale.wishes import Autoscale
 from spark_elastic.core.policies.batch_memory import BatchMemory
 from spark_elastic.core.policies.custom import Customs, joined
 from spark_elastic.core.policies.limits import Granted, grant, narrowed

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from spark_elastic.core.actions import DecommissionExecutors, KillExecutors, RequestExecutors
 from spark_elastic.core.events import ExecutorUsage, FullestPartition, OffsetsBehind
-from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.autoscale.wishes import Autoscale
 from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import QueryMetrics, Wanted
 from spark_elastic.core.reasons.catalogue import message

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from spark_elastic_lab.simulator.demand import Demand
-from spark_elastic_lab.simulator.metrics import elasticity, joined, lag, oscillations
 from spark_elastic_lab.simulator.record import Commit, Steps
+from spark_elastic_lab.simulator.run_metrics import elasticity, joined, lag, oscillations
 
 MINUTE = 60_000
 

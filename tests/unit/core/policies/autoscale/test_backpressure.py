@@ -7,8 +7,8 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.autoscale.metrics import most_rows
 from spark_elastic.core.policies.autoscale.model import BatchTime, Inflow
+from spark_elastic.core.policies.autoscale.query_metrics import most_rows
 
 LINE = BatchTime(fixed_ms=100, row_ms=1, samples=20, error=0, separates=True)
 EACH_10_S = 10_000

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_elastic.core.events import BatchStage
-from spark_elastic.core.policies.autoscale.policy import Price, batch_wish
+from spark_elastic.core.policies.autoscale.wishes import Price, batch_wish
 from spark_elastic.core.policies.view import BatchMetrics, ClusterView, ExecutorMetrics
 from spark_elastic.core.reasons.catalogue import message
 from spark_elastic.core.settings import CoreSettings

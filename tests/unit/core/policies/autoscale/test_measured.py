@@ -11,9 +11,9 @@ import pytest
 from attrs import evolve
 
 from spark_elastic.core.policies.autoscale import measured
-from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
-from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.autoscale.query_metrics import EvaluatedMetrics
+from spark_elastic.core.policies.autoscale.wishes import Autoscale
 from spark_elastic.core.policies.view import Sample
 from spark_elastic.core.scheduler import Scheduler
 from tests.unit.core.policies.seen import NOW, batches, query, view

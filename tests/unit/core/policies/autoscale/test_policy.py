@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.autoscale.policy import Autoscale
+from spark_elastic.core.policies.autoscale.wishes import Autoscale
 from spark_elastic.core.policies.policy import QueryWish
 from spark_elastic.core.policies.view import QueryMetrics, Sample, Wanted
 from spark_elastic.core.reasons.catalogue import message

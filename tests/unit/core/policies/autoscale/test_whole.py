@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.core.policies.autoscale.policy import Weighed, in_whole_executors, within_what_is_there
+from spark_elastic.core.policies.autoscale.wishes import Weighed, in_whole_executors, within_what_is_there
 from spark_elastic.core.policies.policy import QueryWish
 
 

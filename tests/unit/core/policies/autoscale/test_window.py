@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_elastic.core.policies.autoscale.policy import Down, most_wanted, one_step
+from spark_elastic.core.policies.autoscale.wishes import Down, most_wanted, one_step
 from spark_elastic.core.policies.memory import QueryMemory
 from spark_elastic.core.policies.view import Wanted
 

@@ -14,8 +14,8 @@ from statistics import median
 from attrs import evolve, frozen
 
 from spark_elastic.core.policies.autoscale.measured import Bottleneck, bottleneck
-from spark_elastic.core.policies.autoscale.metrics import EvaluatedMetrics, down_pays, read_at_most
 from spark_elastic.core.policies.autoscale.model import Needed
+from spark_elastic.core.policies.autoscale.query_metrics import EvaluatedMetrics, down_pays, read_at_most
 from spark_elastic.core.policies.policy import BatchWish, QueryWish, Wish
 from spark_elastic.core.policies.view import BatchMetrics, ClusterView, QueryMetrics, Wanted
 from spark_elastic.core.rescale.situation import HORIZON_MS

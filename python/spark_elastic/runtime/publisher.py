@@ -20,11 +20,11 @@ from spark_elastic.core.events import (
     StageCompleted,
 )
 from spark_elastic.core.policies.custom import CustomMetrics
+from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.transitions import FINISHED
-from spark_elastic.core.view import QueryView
 from spark_elastic.runtime.decided_stages import DecidedStages
 from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.settings import Settings

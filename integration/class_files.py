@@ -16,9 +16,7 @@ _SIZES = {
 
 @frozen
 class ClassFile:
-    """A class file in three parts: the bytes before its constants, the constants
-    with their tags, and the rest.
-    """
+    """A class file in three parts: the bytes before its constants, the constants with tags, and the rest."""
 
     head: bytes
     constants: tuple[bytes, ...]

@@ -1,6 +1,4 @@
-"""Tools of the JDK, run by their class, since a Java that is found automatically may
-have no tools on PATH.
-"""
+"""Tools of the JDK, run by their class, since a Java that is found automatically may have none on PATH."""
 
 from __future__ import annotations
 

@@ -59,8 +59,8 @@ def _made_for() -> str:
 
 
 def _make(folder: Path) -> None:
-    """Let an application use a bit of everything, and dump the classes loaded by its
-    driver and its executor.
+    """Let an application use a bit of everything, and dump the classes that its
+    driver and executor loaded.
     """
     with Cluster(folder / "cluster") as cluster, driver(folder / "driver", options=_RECORD) as jvm:
         worker = cluster.add_worker()

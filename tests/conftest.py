@@ -25,9 +25,7 @@ def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def started_since() -> Callable[[], list[psutil.Process]]:
-    """Return whether this process started a process since the test began; clusters
-    started earlier do not count.
-    """
+    """Return a function that lists the living processes started since the test began."""
     there = set(psutil.Process().children())
 
     def since() -> list[psutil.Process]:

@@ -29,9 +29,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def elastic(
     jvm: Driver, plain: dict[Any, Any], journal: Path, conf: dict[str, str]
 ) -> Iterator[SparkSession]:
-    """Start a session with the plugin and a module's `conf`, after the module's
-    `plain` Spark has answered.
-    """
+    """Start a session with the plugin and a module's `conf`, once the module's `plain` Spark has answered."""
     assert plain
     with advised(jvm, journal, conf) as spark:
         yield spark

@@ -43,8 +43,8 @@ def is_big(question: Any) -> bool:
 def counted(spark: SparkSession, files: Path) -> tuple[DataFrame, DataFrame]:
     """Return a query that shuffles the rows of the files, and a query that only reads them."""
     read = spark.read.schema("id LONG").csv(str(files))
-    # Shuffled rows are larger than the files: several tasks read them, from fewer partitions than Spark would
-    # write.
+    # Shuffled rows are larger than the files: several tasks read them, fewer partitions than Spark's hold
+    # them.
     noise = [F.max(F.xxhash64("id", F.lit(n))).alias(f"noise{n}") for n in range(4)]
     return read.groupBy((F.col("id") % KEYS).alias("k")).agg(*noise), read
 

@@ -1,6 +1,4 @@
-"""Tests of plans whose number was chosen earlier, when they meet other data or a policy that could not answer
-yet.
-"""
+"""Tests of a plan's earlier number when it meets other data, or when the policy could not answer before."""
 
 from __future__ import annotations
 

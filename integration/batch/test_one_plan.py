@@ -1,6 +1,4 @@
-"""Tests that one plan has one partitioning in an application, so that rows drawn by partition repeat as in
-plain Spark.
-"""
+"""Tests that a plan has one partitioning in an application, so rows drawn by partition repeat."""
 
 from __future__ import annotations
 

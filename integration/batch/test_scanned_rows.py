@@ -1,6 +1,4 @@
-"""Tests that a scan of files has plain Spark's rows in plain Spark's order, whatever files are listed, and
-repeated.
-"""
+"""Tests that repeated scans of any files have plain Spark's rows in plain Spark's order."""
 
 from __future__ import annotations
 

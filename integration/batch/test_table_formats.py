@@ -1,6 +1,4 @@
-"""Tests of tables of Delta Lake: an application with rules, a catalog and sources in
-addition to the plugin's.
-"""
+"""Tests of Delta Lake tables: an application with rules, a catalog and sources of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A load that may change, and a query whose micro-batches take equally long on any
-machine for the same rows.
-"""
+"""A load that may change, and a query whose micro-batches take equally long on any machine."""
 
 from __future__ import annotations
 
@@ -92,9 +90,7 @@ _IN_A_SECOND = 0.5
 
 
 def written_by(second: float, load: Load) -> int:
-    """Return the number of rows of a load that `LinesOfLoad` has written this many
-    seconds after its start.
-    """
+    """Return the rows of a load that `LinesOfLoad` has written this many seconds after its start."""
     return int(load.arrived(math.floor(second + 1 - _IN_A_SECOND)))
 
 
@@ -133,9 +129,7 @@ def lines(app: Application) -> Iterator[Lines]:
 def wait_for_executors(
     app: Application, least: int, most: int, keeps_up: Callable[[], bool] = lambda: True
 ) -> int:
-    """Wait until there are this many executors, of one slot each, and they are
-    enough; return their number.
-    """
+    """Wait until there are this many executors of one slot, and they are enough; return their number."""
 
     def look() -> int:
         app.check_alive()

@@ -1,6 +1,4 @@
-"""Streaming queries as an application would write them, and the answers of batch
-queries over the same input.
-"""
+"""Streaming queries as an application would write them, and batch queries over the same input."""
 
 from __future__ import annotations
 

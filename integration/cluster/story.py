@@ -40,9 +40,7 @@ class Story(Chronicle):
         return next(query for query in self.queries.values() if query.name == name)
 
     def reasons(self, name: str, since: int = 0) -> list[str]:
-        """Return the reasons of decisions on a query from `since` (epoch ms) on;
-        none for an unknown query.
-        """
+        """Return the reasons of decisions on a query from `since` on (epoch ms), if the query is known."""
         known = {query.query for query in self.queries.values() if query.name == name}
         return [decision.reason for decision in self.said if decision.query in known and decision.at >= since]
 

@@ -1,6 +1,4 @@
-"""Tests of adaptive mode on a cluster: bounds change while queries run, executors
-are given back and requested.
-"""
+"""Tests of adaptive mode on a cluster: bounds change while queries run, and executors follow them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests that nothing follows the load in an excluded period; afterwards executors
-come, up to memory's quota.
-"""
+"""Tests that executors ignore the load in an excluded period, and follow it afterwards up to the quota."""
 
 from __future__ import annotations
 

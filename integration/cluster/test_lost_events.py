@@ -55,8 +55,7 @@ def test_an_executor_that_nobody_was_told_of_is_told_of_late(
     assert any(MISSED.search(line) for line in jvm.said()[since:])
     executors.kill()
     eventually(lambda: "3" in told(policy, "ExecutorRemoved"), "its end is told of")
-    # An executor that came and went between two checks is never reported; a reported one must also be
-    # reported as gone.
+    # Executors that come and go between two checks are not reported; the end of reported ones is.
     for executor in {"2"} & {*told(policy, "ExecutorAdded")}:
         eventually(lambda one=executor: one in told(policy, "ExecutorRemoved"), "its end is told of")  # type: ignore[misc]
 

@@ -1,6 +1,4 @@
-"""Tests of two queries that need two slots each, on two: one runs, the other once
-there are slots for both.
-"""
+"""Tests of two queries that need two slots each, on two: one runs, the other waits for two more."""
 
 from __future__ import annotations
 

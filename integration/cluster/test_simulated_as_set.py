@@ -77,8 +77,6 @@ def test_as_set_it_goes_as_it_went(told: Heard) -> None:
 
 
 def test_who_does_not_hear_what_was_set_falls_behind(told: Heard) -> None:
-    """This shows that the test above depends on the bounds: with those of the settings alone, the result
-    differs.
-    """
+    """This shows that the test above depends on the bounds: with the configured ones, the result differs."""
     (other,) = simulate(just_met(told), ["declared"])
     assert other.metrics.outside_percent > 10

@@ -154,7 +154,7 @@ class TestAnExecutorThatJoins:
             place("Scale 2 -> 3 partitions on"),
             place("new executors 2 are warm"),
         )
-        # The warm-up begins before the executor is reported to the policy, so it may end before the order
+        # The warm-up begins before the executor is reported to the policy, and may end before the order
         # comes.
         runs = place("Scaled 2 -> 3 partitions")
         assert 0 < ordered < runs

@@ -165,9 +165,7 @@ def numbered(spark: SparkSession, inbox: Inbox, file_format: str) -> DataFrame:
 
 
 def started(query: DataStreamWriter) -> StreamingQuery:
-    """Start a query with a `foreachBatch` function; its process has only 10 s to start, little on a busy
-    machine.
-    """
+    """Start a query with a `foreachBatch` function; its process has only 10 s to start."""
 
     def attempt() -> StreamingQuery | None:
         try:

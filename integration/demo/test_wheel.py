@@ -33,7 +33,7 @@ SPARKS = (supported()[0], next(row for row in supported() if row.minor == "3.5" 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel as `make wheel` does."""
+    """Return the wheel, built as `make wheel` does."""
     for row in supported():
         jar_for(row)
     folder = tmp_path_factory.mktemp("wheel")

@@ -1,6 +1,4 @@
-"""A query over a Kafka topic whose micro-batches take equally long on any machine,
-and a flood of rows for it.
-"""
+"""A query over a Kafka topic with micro-batches that take equally long anywhere, and a flood for it."""
 
 from __future__ import annotations
 

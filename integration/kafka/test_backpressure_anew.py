@@ -1,6 +1,4 @@
-"""Tests that the first micro-batch after an outage of the driver is limited by the
-last driver's measurements.
-"""
+"""Tests that stored measurements limit the first micro-batch after an outage of the driver."""
 
 from __future__ import annotations
 

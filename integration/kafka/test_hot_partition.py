@@ -1,6 +1,4 @@
-"""Tests of a topic in which one partition has most of the rows, under `autoscale`:
-it is named, with its share.
-"""
+"""Tests that `autoscale` names the partition of a topic that has most of the rows, with its share."""
 
 from __future__ import annotations
 

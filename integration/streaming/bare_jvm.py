@@ -31,8 +31,7 @@ def bare_jvm(*options: str, class_path: Sequence[Path] = ()) -> Iterator[Any]:
         die_on_exit=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-    # A PySpark session in this process has permanently replaced it by a function that needs the session's
-    # JVM.
+    # A PySpark session here has permanently replaced it by a function that needs the session's JVM.
     replaced, java_gateway.get_return_value = java_gateway.get_return_value, protocol.get_return_value
     try:
         yield gateway.jvm

@@ -178,9 +178,7 @@ class Driver:
 def driver(
     folder: Path, class_path: Sequence[Path] = (), jar: Path | None = None, options: str = ""
 ) -> Iterator[Driver]:
-    """Start a driver without a context, with jars in addition to Spark's and ours;
-    its JVM ends with the block.
-    """
+    """Start a driver without a context, with additional jars; its JVM ends with the block."""
     started = Driver(folder, class_path, jar, options)
     started.start()
     try:

@@ -35,9 +35,7 @@ def submitted(
     master: str = "local[2]",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[LoggedProcess]:
-    """Run an application of `apps`, or one by its full path; it ends with the block,
-    with its child processes.
-    """
+    """Run an application of `apps`, or one by its full path; its processes end with the block."""
     with launched(application, [str(APPS / application), *arguments], folder, conf, master, env) as process:
         yield process
 

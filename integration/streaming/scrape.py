@@ -10,9 +10,7 @@ PREFIX = "spark_elastic_"
 
 
 def metric(url: str, name: str, **labels: str) -> float | None:
-    """Read one sample of the driver with this UI, None if it does not exist or its
-    policy knows nothing yet.
-    """
+    """Read one sample of the driver with this UI, None if there is none, or no policy knows it yet."""
     reply = Client(url).get("/elastic/metrics/")
     if reply.status == 503:
         return None

@@ -1,6 +1,4 @@
-"""Tests that with `adviseOnly` a streaming query runs as in plain Spark, and every
-decision is only reported.
-"""
+"""Tests that with `adviseOnly` a streaming query runs as in plain Spark, and decisions are only reported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests of the installed command against real drivers: one with the plugin in
-adaptive mode, one without it.
-"""
+"""Tests of the installed command against real drivers: one in adaptive mode, one without the plugin."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests of the events that the driver delays for the policy process, for how long,
-and those it never sends.
-"""
+"""Tests of the events that the driver delays for the policy process, and of those it never sends."""
 
 from __future__ import annotations
 

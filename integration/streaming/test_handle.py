@@ -21,8 +21,7 @@ from integration.streaming.world import World, feed_until_rescaled, is_active, s
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-# With this text, Spark's stream thread dies of a stack overflow when it checks whether an error is an
-# interrupt.
+# With this text, Spark's stream thread overflows its stack when it checks whether an error is an interrupt.
 FATAL_TEXT = "py4j.protocol.Py4JJavaError: An error occurred while calling o1.count. " + "x\n" * 100_000
 
 

@@ -1,6 +1,4 @@
-"""Tests of what can collide with a rescale within a run: store maintenance, ending
-triggers, manual clocks.
-"""
+"""Tests of what can collide with a rescale in a run: store maintenance, ending triggers, manual clocks."""
 
 from __future__ import annotations
 

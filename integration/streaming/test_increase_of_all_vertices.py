@@ -1,6 +1,4 @@
-"""Tests on a real driver that `minParallelismIncrease` counts all vertices of a
-query, including its sources.
-"""
+"""Tests on a real driver that `minParallelismIncrease` counts all vertices of a query, sources included."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests that a rescale ordered during a micro-batch waits for its end, however long
-it takes after short ones.
-"""
+"""Tests that a rescale ordered during a micro-batch waits for its end, however long that takes."""
 
 from __future__ import annotations
 

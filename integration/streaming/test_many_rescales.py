@@ -79,9 +79,7 @@ def open_files(pid: int) -> Iterator[str]:
 
 
 def held(world: World, query: StreamingQuery) -> Held:
-    """Measure during a few more rescales and return the minimum of each, since
-    temporary resources come and go.
-    """
+    """Measure during a few more rescales and return the minimum of each: temporary resources come and go."""
     bus = world.spark._jsparkSession.sparkContext().listenerBus()
     looks: list[Held] = []
     until = world.policy.rescales(query.id) + FEW

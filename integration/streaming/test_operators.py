@@ -80,7 +80,7 @@ def sums_in_pandas(rows: DataFrame) -> DataFrame:
         (total,) = known(state.get) if state.exists else (0,)
         total += sum(int(piece["value"].sum()) for piece in pieces)
         state.update((total,))
-        # Each key appears every seven seconds; a third of the keys expires in between.
+        # Each key appears every seven seconds; every third key expires in between.
         state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + (20_000 if key[0] % 3 else 6_000))
         yield pd.DataFrame({"key": [key[0]], "total": [total]})
 

@@ -1,6 +1,4 @@
-"""Tests that a failure that only our choice of state store causes happens once: the
-next start uses the user's.
-"""
+"""Tests that a failure of the store that we chose happens once: the next start uses the user's store."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests of a `foreachBatch` that reads only some of its rows, which Spark allows
-with its check switched off.
-"""
+"""Tests of a `foreachBatch` that reads only some of its rows, with Spark's check for that switched off."""
 
 from __future__ import annotations
 

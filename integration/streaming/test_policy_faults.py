@@ -1,6 +1,4 @@
-"""Tests that the output is right whatever happens to the policy process, and nothing
-of ours is left at the end.
-"""
+"""Tests that the output is right and nothing of ours is left, whatever happens to the policy process."""
 
 from __future__ import annotations
 
@@ -122,9 +120,7 @@ class Application:
 
 @contextmanager
 def application(jvm: Driver, inbox: Inbox, folder: Path, conf: Mapping[str, str]) -> Iterator[Application]:
-    """Run an application with the plugin; afterwards nothing of ours is left in the
-    JVM, which keeps running.
-    """
+    """Run an application with the plugin; afterwards nothing of ours is left in the running JVM."""
     ports = jvm.ports()
     # Without a policy the application runs with its own count, and Spark's 200 would take minutes.
     settings = {**WITH_PLUGIN, "spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "2", **conf}

@@ -1,6 +1,4 @@
-"""Tests of API, tab and command line behind a Spark UI with TLS and a filter:
-tokens, or names and passwords.
-"""
+"""Tests of API, tab and command line behind a Spark UI with TLS and a filter: tokens, or passwords."""
 
 from __future__ import annotations
 

@@ -82,9 +82,7 @@ def url_of(spark: SparkSession) -> str:
 
 
 def state_of(query: StreamingQuery) -> tuple[int, str]:
-    """Return the partitions of the state, and the class of the store's metrics, which shows whether it is
-    RocksDB.
-    """
+    """Return the partitions of the state, and the class of the store's metrics, which names RocksDB."""
     progress = query.lastProgress
     assert progress is not None
     (operator,) = progress["stateOperators"]

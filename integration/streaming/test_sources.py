@@ -1,6 +1,4 @@
-"""Tests that sources follow their bounds from the next micro-batch on, without a
-restart, and read rows once.
-"""
+"""Tests that sources follow their bounds from the next micro-batch on, and read every row once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests that Spark's reader of state reads checkpoints started with and without the
-plugin, without settings.
-"""
+"""Tests that Spark's reader of state reads checkpoints of the plugin and others without any setting."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests that a context stops as fast as in plain Spark, even if its policy process
-hangs or cannot be killed.
-"""
+"""Tests that a context stops as fast as in plain Spark with a policy that hangs or cannot be killed."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ def check_stops_in_time(
     hang: Callable[[SparkSession], object],
     after: Callable[[], object],
 ) -> None:
-    """Check that a context stops in time though its policy process hangs, and that no process is left at the
-    end.
-    """
+    """Check that a context stops in time though its policy process hangs, and that no process is left."""
     plain = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.as_uri(),

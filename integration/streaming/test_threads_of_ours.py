@@ -1,6 +1,4 @@
-"""Tests that no thread of ours ends silently: a fatal error is logged once, then the
-thread continues or is off.
-"""
+"""Tests that no thread of ours ends silently: an error is logged once, and the thread continues or is off."""
 
 from __future__ import annotations
 

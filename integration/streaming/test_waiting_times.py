@@ -54,9 +54,7 @@ class Bounded:
         return int(self.said("bounds_requested")[-1]["at"])
 
     def commit_until(self, reason: str, since: int) -> tuple[Any, int]:
-        """Commit micro-batches until a decision is made; return it, and the number
-        of micro-batches before it.
-        """
+        """Commit micro-batches until a decision is made; return it, and their number before it."""
         committed = 0
         while not (found := self.said(reason, since)):
             self.inbox.put()

@@ -1,6 +1,4 @@
-"""Tests of an executor that is decommissioned, as by the notice for a spot instance:
-YARN starts another one.
-"""
+"""Tests that YARN replaces an executor that is decommissioned, as by the notice for a spot instance."""
 
 from __future__ import annotations
 

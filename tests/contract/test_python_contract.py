@@ -1,6 +1,4 @@
-"""Tests of the golden files, the contract with the shim: both sides read them and
-write them back unchanged.
-"""
+"""Tests of the golden files, the contract: they are read and written back unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tests that the shim's vocabulary matches the core's: the same names, with the same
-fields of the same types.
-"""
+"""Tests that the shim's vocabulary matches the core's: the same names, fields and types."""
 
 from __future__ import annotations
 

@@ -99,9 +99,7 @@ class Checked(StandIn):
             assert order.query not in self.fresh or order.partitions == in_force, "moved without a batch"
 
     def is_for_ever(self, facts: QueryFacts, given: CoreSettings) -> bool:
-        """Return whether a new checkpoint keeps its first count permanently, which
-        leaves room for more slots.
-        """
+        """Return whether a new checkpoint keeps its first count, and so leaves room for more slots."""
         has_format = facts.provider == "rocksdb" and facts.checkpoint_format == 2
         return facts.stateful and not has_format and not makes_rescalable(facts, given)
 
@@ -120,8 +118,8 @@ class Checked(StandIn):
             if action.partitions == self.partitions.get(action.query):
                 return
             assert action.cause in self.changes or 1 <= action.partitions <= given.max_parallelism
-            # A query whose slots follow its load has spare partitions; a count that can never change leaves
-            # room for growth.
+            # A query whose slots follow its load has spare partitions; a permanent count leaves room for
+            # growth.
             times = 2 * GROWTH if given.measures else GROWTH if self.is_for_ever(facts, given) else 1
             assert action.partitions <= times * self.scene.scheduler.slots.total
             adaptive = given.mode == "adaptive"

@@ -93,8 +93,8 @@ class StandIn(RuleBasedStateMachine):
         self.scene.now += 100
         match order:
             case StartQuery(query=query) if self.phase.get(query) in ("held", "failed"):
-                # An order of an earlier policy process is carried out, even if this process would not give
-                # it.
+                # An order of an earlier policy process is carried out, even if this process would give no
+                # such order.
                 state = self.scene.scheduler._machines[query].record.state.name
                 self.excused |= state == "WaitingForResources"
                 self.hears_how_to_begin(order)

@@ -153,9 +153,7 @@ class Lives(Checked):
 
     @rule(query=QUERIES, rows=st.sampled_from([10, 1_000, 5_000]), behind=st.sampled_from([None, 0, 40_000]))
     def batches_are_committed(self, query: str, rows: int, behind: int | None) -> None:
-        """Commit enough micro-batches for a policy to know the arrival rate and the
-        duration of a micro-batch.
-        """
+        """Commit enough micro-batches for a policy to know the arrival rate and the duration of each."""
         for _ in range(5):
             if self.phase.get(query) == "running":
                 self.let_pass(1_500)
@@ -206,8 +204,7 @@ class Lives(Checked):
         )
         self.changes.add(f"s{len(self.scene.log) + 1}")
         machines = self.scene.scheduler._machines
-        # Actions that were pending before the bounds changed come first: this query may start by the old
-        # bounds.
+        # Actions that were pending before the bounds changed come first: a start may follow the old bounds.
         before = [q for q, m in machines.items() if m.record.standing == "running" or q == query]
         self.send(kind, query=query, by="somebody", **fields)
         # A running query is not stopped when the new bounds no longer fit.

@@ -80,8 +80,8 @@ class ResumedLives(Lives):
 
     @rule(data=st.data(), gap_ms=st.sampled_from([0, 700, 10_000]))
     def policy_dies_and_goes_on(self, data: st.DataObject, gap_ms: int) -> None:
-        """Each open order is lost, carried out without a report, or still under way when the next process
-        starts.
+        """Each open order is lost, carried out unreported, or still under way when
+        the next process starts.
         """
         scheduler = read_back(self.scene.scheduler)
         for order in tuple(self.open):

@@ -1,6 +1,4 @@
-"""Tests of the differential run without Spark: a program's promises, and how it is
-printed, compared and shrunk.
-"""
+"""Tests of the differential run without Spark: what programs promise, how they are printed and shrunk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests of the project's own rules: one version number, one list of Spark versions, a jar that is found,
-short files.
+"""Tests of the project's own rules: one version number, one list of Sparks, a jar
+that is found, short files.
 """
 
 import re

@@ -56,9 +56,7 @@ def test_what_is_not_stays(text: str) -> None:
 
 
 def test_nothing_that_is_planted_comes_out_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Secrets in settings, exceptions, the driver's answers and requests are never
-    stored, shown or logged.
-    """
+    """Secrets in settings, exceptions, the driver's answers and requests are never kept, shown or logged."""
     url = f"s3a://AKIA:{SECRET}@bucket/x"
     conf = {
         **ADAPTIVE,

@@ -1,6 +1,4 @@
-"""Tests that the shim spells and defaults the settings it reads before there is a
-policy process as that does.
-"""
+"""Tests that the shim's early settings have the policy process's spellings and defaults."""
 
 from __future__ import annotations
 

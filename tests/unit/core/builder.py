@@ -265,8 +265,6 @@ Stage = Callable[..., Scene]
 
 
 def adaptive(stage: Stage, upper: int = 4, lower: int = 1, **settings: Any) -> Scene:
-    """Make an adaptive application whose query "counts" has bounds, and which starts
-    without waiting for more.
-    """
+    """Make an adaptive application whose query "counts" has bounds, and which starts without a wait."""
     bounds = {"counts": WantedBounds(lower=lower, upper=upper)}
     return stage(mode="adaptive", bounds=bounds, submission_stabilization_ms=0, **settings)

@@ -34,6 +34,10 @@ def test_every_sentence_can_be_said(code: str) -> None:
     assert said.endswith((".", "3"))
 
 
+def test_no_two_reasons_have_the_same_sentence() -> None:
+    assert len({reason.sentence for reason in REASONS.values()}) == len(REASONS)
+
+
 def test_a_missing_number_is_not_papered_over() -> None:
     with pytest.raises(KeyError, match="slots"):
         message("parallelism_fits", before=1)

@@ -109,9 +109,7 @@ def test_an_object_of_a_class_that_the_types_do_not_name_is_not_written() -> Non
 
 
 def test_every_state_and_every_strategy_is_known() -> None:
-    """New ones are covered without a change here; a class that no field names fails here or when the codec is
-    made.
-    """
+    """New ones are covered automatically; a class that no field names fails here or in the codec."""
     assert TRANSITIONS.keys() <= {cls.__name__ for cls in codec().classes}
     assert {type(new_strategy(policy(), 0)) for policy in get_args(RestartPolicy)} == set(STRATEGIES)
     assert set(STRATEGIES) <= codec().classes

@@ -1,6 +1,4 @@
-"""Tests that every command in README and docs exists, accepts its arguments, and is
-run by a test or is exempt.
-"""
+"""Tests that every command in README and docs exists, is typed correctly, and is run by a test."""
 
 from __future__ import annotations
 

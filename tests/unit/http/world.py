@@ -161,9 +161,7 @@ class World:
         return self.request("GET", path, **more)
 
     def put(self, path: str, body: object, **headers: str) -> Reply:
-        """Send a body as JSON, or unchanged if it is bytes; an underscore in a
-        header name stands for a dash.
-        """
+        """Send a body as JSON, or unchanged if it is bytes; an underscore in a header stands for a dash."""
         return self._write("PUT", path, body, headers)
 
     def post(self, path: str, body: object = b"", **headers: str) -> Reply:

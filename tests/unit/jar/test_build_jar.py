@@ -1,6 +1,4 @@
-"""Tests that a jar is compiled once per set of sources, whatever the checkout, and
-that the cache stays small.
-"""
+"""Tests that a jar is compiled once per set of sources in any checkout, and that the cache stays small."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests that the jars of the Maven repository carry everything that the policy process needs, pinned, with
-licences.
+"""Tests that the jars of the Maven repository carry all that the policy process
+needs, pinned and licensed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Tests of what the policy process sends to a listener at the driver's address that
-has not proved its identity.
-"""
+"""Tests of what the policy process sends to a listener that has not proved to be the driver."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ NO_DRIVER = "is not the driver that started this process"
 
 
 class Peer:
-    """Listens at the driver's address: each connection goes to the next of `ways`,
-    the last of which stays.
-    """
+    """Listens at the driver's address: each connection takes the next of `ways`, and later ones the last."""
 
     def __init__(self, *ways: Callable[[socket.socket, Address], None]) -> None:
         self._ways = list(ways)

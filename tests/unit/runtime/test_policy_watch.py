@@ -1,6 +1,4 @@
-"""Tests of the watch over the policy file: every change is reported once, and the
-last valid one stays in force.
-"""
+"""Tests of the watch over the policy file: changes are reported once, the last valid file stays in force."""
 
 from __future__ import annotations
 

@@ -33,9 +33,7 @@ RATE = {"max_per_interval": "max_failures_per_interval", "interval_ms": "interva
 
 @define(eq=False)
 class Claim:
-    """An expected value that is checked instead of compared: it equals any value for
-    which `holds` is true.
-    """
+    """An expected value that is checked, not compared: it equals any value for which `holds` is true."""
 
     holds: Callable[[Any], bool]
 

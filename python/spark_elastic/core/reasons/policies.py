@@ -54,7 +54,7 @@ POLICY_REASONS: Mapping[str, Reason] = {
     ),
     "autoscale_down": Reason(
         "info",
-        f"Scale {{before}} → {{after:slot}}: {_LOAD}.",
+        f"Scale {{before}} → {{after:slot}}, enough for the last {{window_ms:ms}}: {_LOAD}.",
     ),
     "autoscale_idle": Reason(
         "info",
@@ -84,40 +84,42 @@ POLICY_REASONS: Mapping[str, Reason] = {
     # What more executors cannot help
     "autoscale_fixed_part": Reason(
         "held",
-        "Use {after:slot}, more would not help: {fixed_ms:ms} of each micro-batch are planning, "
-        "offsets, commit and sink. A longer trigger interval would.",
+        "Use {after:slot}: planning, offsets, commit and sink take {fixed_ms:ms} of each micro-batch, "
+        "which more slots do not shorten. A longer trigger interval would help.",
     ),
     "autoscale_admission": Reason(
         "held",
-        "Use {after:slot}, more would not help: the source's limit admits fewer than the "
+        "Use {after:slot}: more would wait for rows, since the source's limit admits fewer than the "
         "{rows_per_second} rows/s that arrive. Raise it (maxOffsetsPerTrigger, maxFilesPerTrigger, …) "
         "or shorten the trigger interval.",
     ),
     "autoscale_hot_partition": Reason(
         "held",
-        "Use {after:slot}, more would not help: {hot_percent} % of the waiting rows are in "
-        "{hot_partition} of a source, which one task reads. Spread its keys, or add partitions.",
+        "Use {after:slot}: {hot_percent} % of the waiting rows are in {hot_partition} of a source, which "
+        "one task reads with any number of slots. Spread its keys, or add partitions.",
     ),
     "autoscale_memory": Reason(
         "held",
-        "Use {after:slot}, more would not help: tasks lack memory, not cores. They lose "
-        "{lost_percent} % of their time, {gc_percent} % to garbage collection, and spill "
+        "Use {after:slot}: tasks lack memory, not cores, and more executors add no memory per task. "
+        "Tasks lose {lost_percent} % of their time, {gc_percent} % to garbage collection, and spill "
         "{spilled_bytes:bytes} per micro-batch. Raise spark.executor.memory, or lower "
         "spark.executor.cores.",
     ),
     "autoscale_skew": Reason(
         "held",
-        "Use {after:slot}, more would not help: one task takes {longest_ms:ms} of each micro-batch, "
-        "half of the tasks {median_ms:ms} or less. Spread the key or partition with most rows.",
+        "Use {after:slot}: one task takes {longest_ms:ms} of each micro-batch, which more slots do not "
+        "shorten; half of the tasks take {median_ms:ms} or less. Spread the key or partition with most "
+        "rows.",
     ),
     "autoscale_source_tasks": Reason(
         "held",
-        "Use {after:slot}, more would not help: its sources are read in {tasks:task}. More partitions "
-        "of the source would.",
+        "Use {after:slot}: its sources are read in {tasks:task}, so more slots would stay idle. Add "
+        "partitions to the sources.",
     ),
     "autoscale_fixed_count": Reason(
         "held",
-        "Use {after:slot}, more would not help: its {partitions:partition} cannot change while it runs.",
+        "Use {after:slot}: its {partitions:partition} cannot change while it runs, so more slots would "
+        "stay idle.",
     ),
     "autoscale_backpressure": Reason(
         "info",

@@ -103,9 +103,7 @@ def test_the_largest_task_is_as_small_as_so_many_tasks_allow(sizes: list[int], s
 
 @cache
 def least_possible(sizes: tuple[int, ...], tasks: int) -> int:
-    """Try every way to cut into `tasks` ranges and return the smallest possible
-    bytes of the largest range.
-    """
+    """Try every way to cut into `tasks` ranges; return the least bytes that the largest can have."""
     if tasks == 1:
         return sum(sizes)
     heads = accumulate(sizes[: len(sizes) - tasks + 1])

@@ -1,6 +1,4 @@
-"""Tests that requested bounds outlive the driver: what is stored, what is read back,
-and what takes effect.
-"""
+"""Tests that requested bounds outlive the driver: what is stored, read back and applied."""
 
 from __future__ import annotations
 

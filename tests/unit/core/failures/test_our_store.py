@@ -1,6 +1,4 @@
-"""Tests of failures in the state store that we chose: the query ends, and its next
-start uses the user's store.
-"""
+"""Tests that a failure in the store that we chose ends the query, which restarts with the user's store."""
 
 from __future__ import annotations
 

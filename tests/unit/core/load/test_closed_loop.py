@@ -1,6 +1,4 @@
-"""Tests of an autoscaler that follows the desired slots: it settles near the fewest that do, and follows the
-load.
-"""
+"""Tests of an autoscaler that follows the desired slots: it settles near the fewest that are enough."""
 
 from __future__ import annotations
 

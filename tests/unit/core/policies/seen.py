@@ -35,9 +35,7 @@ def batches(
     count: int, rows: int, slots: int, *, fixed: float = 100.0, row: float = 1.0, interval: int = 1_000,
     behind: int | None = None, grows: int = 0, **fields: Any,
 ) -> tuple[Sample, ...]:  # fmt: skip
-    """Return micro-batches that take ``fixed + row · rows / slots``, one per interval or, if longer, back to
-    back.
-    """
+    """Return micro-batches that take ``fixed + row · rows / slots``, one per interval or back to back."""
     took = round(fixed + row * rows / slots)
     gap = max(interval, took)
     found = []
@@ -58,9 +56,7 @@ def work(**fields: int) -> StageWork:
 
 
 def query(samples: tuple[Sample, ...] = (), **fields: Any) -> QueryMetrics:
-    """Return a stateless query with a trigger interval of one second that has the
-    slots of its last micro-batch.
-    """
+    """Return a stateless query with a trigger each second that has the slots of its last micro-batch."""
     facts = evolve(STATELESS, query="q", trigger_ms=fields.pop("interval", 1_000))
     slots = samples[-1].slots if samples else 4
     usual: dict[str, Any] = {

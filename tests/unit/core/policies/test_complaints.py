@@ -44,8 +44,7 @@ def test_an_idle_query_ends_no_decision_of_others() -> None:
 
 def test_a_step_is_judged_by_what_was_applied() -> None:
     """FLINK-39743, apache/flink-kubernetes-operator#1127: good steps were marked as ineffective."""
-    # 16 slots were granted and 8 arrived, with which micro-batches are faster than with 4: nothing is taken
-    # back.
+    # 16 slots were granted and 8 arrived, which is faster than 4: nothing is taken back.
     applied = query(batches(5, 8_000, 8), earlier=batches(4, 8_000, 4), granted=16)
     assert wish(applied).reason != "autoscale_made_worse"
     assert wish(applied).slots >= 13
@@ -88,9 +87,7 @@ def test_one_key_that_has_most_of_the_rows_is_named_and_gets_no_executors() -> N
 
 
 def test_nothing_is_scaled_down_while_it_catches_up() -> None:
-    """FLINK-31318, apache/flink-kubernetes-operator#544: scaling down while catching
-    up made the lag longer.
-    """
+    """FLINK-31318, apache/flink-kubernetes-operator#544: scaling down during catch-up made the lag longer."""
     samples = batches(6, 2_000, 8, behind=50_000, grows=-1_000)
     draining = query(samples, wanted=WHOLE_WINDOW, granted=8)
     found = wish(draining)
@@ -235,9 +232,7 @@ def test_one_noisy_batch_marks_no_step_as_ineffective() -> None:
 
 
 def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
-    """FLINK-34266, apache/flink-kubernetes-operator#774: rates per second fail where
-    rows arrive in bursts.
-    """
+    """FLINK-34266, apache/flink-kubernetes-operator#774: rates per second fail where rows come in bursts."""
     samples = batches(12, 4_000, 4)
     files = tuple(
         evolve(one, input_rows=0, duration_ms=100) if number % 4 else one
@@ -249,9 +244,7 @@ def test_rows_that_come_with_some_batches_only_are_taken_in_the_mean() -> None:
 
 
 def test_a_query_short_of_memory_gets_no_executors_and_is_told_so() -> None:
-    """FLINK-33764, apache/flink-kubernetes-operator#726: jobs busy with garbage collection got more and more
-    workers.
-    """
+    """FLINK-33764, apache/flink-kubernetes-operator#726: garbage collection led to more and more workers."""
     for short in (work(gc_ms=500), work(spilled_bytes=60_000_000)):
         found = wish(query(batches(6, 4_000, 4, work=short)))
         assert (found.slots, found.reason) == (4, "autoscale_memory")
@@ -283,9 +276,7 @@ def test_a_pause_is_what_was_measured() -> None:
 
 
 def test_tasks_ask_for_no_executors() -> None:
-    """opensearch-spark#302 and #324: 200 tasks of a tiny micro-batch requested executors that were never
-    released.
-    """
+    """opensearch-spark#302 and #324: tiny micro-batches requested executors that were never released."""
     tiny = batches(6, 100, 4, fixed=50, row=0.1)
     found = wish(query(tiny, partitions=200, wanted=WHOLE_WINDOW))
     assert found.slots < 4
@@ -325,9 +316,7 @@ def test_nothing_is_taken_from_a_query_that_is_behind() -> None:
 
 
 def test_an_executor_counts_from_when_it_will_be_there_as_measured() -> None:
-    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: the same for the
-    time that a start takes.
-    """
+    """FLINK-34178, apache/flink-kubernetes-operator#759 and #711: the same for the time of a start."""
     growing = tuple(batches(12, 20_000 + 600 * n, 40)[n] for n in range(12))
     slow, fast = (wish(query(growing), startups_ms=(ms,)).unsmoothed for ms in (120_000, 1_000))
     assert slow is not None

@@ -1,6 +1,4 @@
-"""Tests that the measurements of micro-batches outlive the driver, so that the next driver's first one is
-limited.
-"""
+"""Tests that measurements outlive the driver, so that the next driver's first micro-batch is limited."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class TestHoldingStill:
         assert orders(scene.batches(900, *[30_000] * 4, partitions=2)) == []
         actions = scene.until_rescale()
         assert reasons(actions) == ["rescale_pays"]
-        # No micro-batch ends in this scene, so the maximum delay of three triggers counts from the end of the
-        # cooldown.
+        # No micro-batch ends in this scene, so the maximum delay of three triggers counts from the cooldown's
+        # end.
         assert scene.now == 1_000_000 + 30_000 + 3 * 600_000
 
     def test_without_waiting_times_a_batch_with_more_load_is_enough(self, stage: Stage) -> None:

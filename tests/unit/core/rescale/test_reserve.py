@@ -20,9 +20,7 @@ FACTS = evolve(STATEFUL, trigger_ms=10_000, session_partitions=200)
 
 
 def situation(partitions: int | None, slots: int, batch_ms: int = 5_000, **change: Any) -> Situation:
-    """Describe a stateful query with a trigger interval of ten seconds, measured
-    with its current partitions.
-    """
+    """Describe a stateful query with a trigger each ten seconds, measured with its current partitions."""
     measurements = Measurements()
     if partitions is not None:
         measured: dict[str, int] = {"partitions": partitions, "slots": slots}

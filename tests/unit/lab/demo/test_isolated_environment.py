@@ -1,6 +1,4 @@
-"""Tests that the demonstration's processes do not see the user's Spark, and use the
-settings they are given.
-"""
+"""Tests that the demonstration's processes ignore the user's Spark, and use the given settings."""
 
 from __future__ import annotations
 

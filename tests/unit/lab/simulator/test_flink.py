@@ -1,6 +1,4 @@
-"""Tests of Flink's autoscaler as a rival: it waits for its window, scales up at
-once, and down after an hour.
-"""
+"""Tests of Flink's autoscaler as a rival: its window, steps up at once, and steps down after an hour."""
 
 from __future__ import annotations
 

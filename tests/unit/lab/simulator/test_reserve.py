@@ -1,6 +1,4 @@
-"""Tests that state is seldom moved under a load with jumps, since its partitions
-leave room for more slots.
-"""
+"""Tests that state is seldom moved under a load with jumps: its partitions leave room for more slots."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.long
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_leap_up_is_no_time_for_fewer_partitions(seed: int) -> None:
-    # Every 20 minutes one slot is suddenly too few; some of the missing slots are there at once, others start
+    # Every 20 minutes one slot is suddenly too few; some of the others are there at once, the rest start
     # later.
     leaping = evolve(
         scenario(QuerySpec(name="counts", load="square:scale=60"), hours=2), max_lag_s=60, seed=seed

@@ -1,6 +1,4 @@
-"""Tests of windows of time in simulated days: executors that take minutes to start
-are up when a peak begins.
-"""
+"""Tests of time windows in simulated days: slowly starting executors are up when a peak begins."""
 
 from __future__ import annotations
 

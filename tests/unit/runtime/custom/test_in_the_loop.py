@@ -1,6 +1,4 @@
-"""Tests of custom policies from the settings to a grant: the loop asks them, the
-journal records their answers.
-"""
+"""Tests of custom policies from the settings to a grant: the loop asks, the journal records the answers."""
 
 from __future__ import annotations
 

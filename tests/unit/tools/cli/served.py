@@ -1,6 +1,4 @@
-"""The policy of `tests.unit.http.world` behind a real HTTP server, in the place of
-Spark's with our servlet.
-"""
+"""The policy of `tests.unit.http.world` behind a real HTTP server, in place of Spark's servlets."""
 
 from __future__ import annotations
 

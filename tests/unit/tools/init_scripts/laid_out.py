@@ -175,8 +175,8 @@ class Machine:
         strict: bool = False,
         mode: str = "reactive",
     ) -> Path:
-        """Write a script for the files in `files`, which the machine finds in
-        `place`, or in an index if None.
+        """Write a script for the files in `files`, which are at `place` on the
+        machine, or in an index if None.
         """
         folder = files or (None if place is None else self.files)
         found = from_index(__version__) if folder is None else read_files(folder, __version__)

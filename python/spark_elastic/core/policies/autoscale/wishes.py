@@ -371,6 +371,7 @@ class _Weighing:
             # Slots that are given back now may be wanted back soon, unless the load has really changed.
             slots = max(slots, found.needed(max(_LEAST_LOAD, target - self.query.settings.load_band)).whole)
         waits = "autoscale_down_waits" if reason == "autoscale_keeps" else reason
+        numbers["window_ms"] = self.query.settings.scale_down_window_ms
         return self.down(slots, "autoscale_down", numbers, waits=waits)
 
     def down(

@@ -1,6 +1,4 @@
-"""Tests that measurements are evaluated once: a decision looks at all queries, and
-most have no new micro-batch.
-"""
+"""Tests that measurements are evaluated once, since most queries have no new micro-batch at a decision."""
 
 from __future__ import annotations
 

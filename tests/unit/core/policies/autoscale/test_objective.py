@@ -1,6 +1,4 @@
-"""Tests of the slots for an objective: the allowed duration of a micro-batch, and the limit set by its fixed
-part.
-"""
+"""Tests of the slots for an objective: the duration of a micro-batch, and the limit of its fixed part."""
 
 from __future__ import annotations
 

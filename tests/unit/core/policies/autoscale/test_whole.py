@@ -36,8 +36,7 @@ def test_what_is_of_no_use_is_given_back_whatever_it_frees() -> None:
 
 
 def test_slots_of_the_last_executor_are_in_use_already() -> None:
-    # 6 of 8 slots were granted, but the other two are in use as well, so one more slot needs a third
-    # executor.
+    # 6 of 8 slots were granted, but the other two are in use as well: one more needs a third executor.
     assert asked(weighed(5, 4, "autoscale_up"), weighed(2, 2, "autoscale_keeps")) == [
         (7, "autoscale_up"),
         (2, "autoscale_keeps"),

@@ -1,6 +1,4 @@
-"""Tests of which limits apply at a moment and until when: in any zone, around clock
-changes, ahead of time.
-"""
+"""Tests of which limits apply at a moment and until when: in any zone, around clock changes, in advance."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
  */
 
 /**
- * The bounds of a vertex that has or is about to have `now`, moved by `step` (1, -1). It is an order, whatever it is
- * worth: the bound behind it is moved there, the other one only where it is in the way. Null if there can be no such
+ * The bounds of a vertex that has or is about to have `now`, moved by `step` (1, -1). It is an order, even if it does
+ * not pay: the bound behind it is moved there, the other one only where it is in the way. Null if there can be no such
  * count: `now` is not known, the fewest are 1, the most are `most`.
  */
 export function stepped({ lowerBound, upperBound }, now, step, most) {

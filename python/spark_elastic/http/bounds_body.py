@@ -15,7 +15,7 @@ from spark_elastic.core.bounds.declared import ALLOWED, NO_BOUND, Problem, Refus
 from spark_elastic.core.bounds.requirements import SHUFFLE, Bounds, Requirements
 from spark_elastic.core.query_view import QueryView
 from spark_elastic.http.errors import LARGEST, as_json
-from spark_elastic.http.shapes import Json, Member, Object, Schema, Shape, said
+from spark_elastic.http.shapes import Json, Member, Object, Shape, said
 
 # The ids of vertices. An id follows from the query's id and the vertex's name: nothing has to be stored here,
 # and a client may store it as long as the query's id stays.
@@ -59,18 +59,13 @@ def by_name(
 
 
 _TARGET = "target"
-_BOUND: Schema = {
-    "type": "integer",
-    "minimum": -1,
-    "maximum": LARGEST,
-    "description": "A whole number from 1 up, or -1 for no bound.",
-}
-_LOWER: Member[Bounds | WantedBounds] = Shape[int](_BOUND).of(lambda bounds: bounds.lower)
-_UPPER: Member[Bounds | WantedBounds] = Shape[int](_BOUND).of(lambda bounds: bounds.upper)
-_WANTED = said(
-    Shape[int](_BOUND),
-    "Partitions wanted where no policy decides; -1: no target; left out: unchanged.",
+_BOUND = said(
+    Shape[int]({"type": "integer", "minimum": -1, "maximum": LARGEST}),
+    "A whole number from 1 up, or -1 for no bound.",
 )
+_LOWER: Member[Bounds | WantedBounds] = _BOUND.of(lambda bounds: bounds.lower)
+_UPPER: Member[Bounds | WantedBounds] = _BOUND.of(lambda bounds: bounds.upper)
+_WANTED = said(_BOUND, "Partitions wanted where no policy decides; -1: no target; left out: unchanged.")
 _SHUFFLE = Object[Bounds | WantedBounds](
     parallelism=Object[Bounds | WantedBounds](
         lowerBound=_LOWER, upperBound=_UPPER, target=_WANTED.may(lambda bounds: bounds.target)

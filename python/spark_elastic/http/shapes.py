@@ -43,7 +43,8 @@ class Shape(Generic[V]):
 
     def of(self, value: Callable[[T], V], description: str = "") -> Member[T]:
         """Declare a member of this shape, whose value comes from a T."""
-        return Member(said(self, description) if description else self, value)
+        own = {"description": description} if description else {}
+        return Member(Shape({**self.schema, **own}, self.json), value)
 
     def may(self, value: Callable[[T], V | None]) -> Member[T]:
         """Declare a member that is left out where its value is None."""
@@ -69,7 +70,7 @@ COUNT = Shape[int]({"type": "integer", "minimum": 0})
 
 
 def said(shape: Shape[T], description: str) -> Shape[T]:
-    """Return a shape with a description of its value."""
+    """Return a shape with a description of its values, wherever they are."""
     return Shape({**shape.described, "description": description}, shape.json, shape.name)
 
 

@@ -38,7 +38,7 @@ from spark_elastic.core.keys.key import Key
 from spark_elastic.query_settings import OwnSettings
 from spark_elastic.settings_errors import wrong_part
 
-# The text of a policy file as a tree in which every value has its line, and the errors found in it.
+# ---- The text of a policy file as a tree in which every value has its line, and the errors found in it.
 
 
 MAX_SIZE = 1 << 20

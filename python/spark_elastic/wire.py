@@ -27,7 +27,7 @@ from spark_elastic.core.events import BatchStages, Event, ExecutorsUsed, StageCo
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
 from spark_elastic.redaction import redacted
 
-# All event types that can be written and read back.
+# ---- All event types that can be written and read back.
 
 
 EVENT_TYPES: tuple[type[ev.Event], ...] = (
@@ -61,7 +61,7 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
 )
 
 
-# All action types that can be written and read back.
+# ---- All action types that can be written and read back.
 
 
 ACTION_TYPES: tuple[type[ac.Action], ...] = (

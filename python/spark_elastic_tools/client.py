@@ -20,7 +20,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from spark_elastic.version import __version__
 
-# The sources of the API's documents: a driver, or a journal.
+# ---- The sources of the API's documents: a driver, or a journal.
 
 
 Json = dict[str, Any]
@@ -33,7 +33,7 @@ class Source(Protocol):
         """Return the document at `path`, below ``/elastic/api/v1``. Raises Failure."""
 
 
-# HTTP code that all clients share: redirects are not followed, and errors get a readable explanation.
+# ---- HTTP code that all clients share: redirects are not followed, and errors get a readable explanation.
 # TLS certificates are those of the system or of SSL_CERT_FILE, proxies those of http_proxy and no_proxy.
 # `urllib` suffices for a few small requests, one at a time; a library would add sessions and four packages.
 
@@ -112,7 +112,7 @@ def _reason(error: Exception) -> object:
     return error.reason if isinstance(error, urllib.error.URLError) else error
 
 
-# The failures between a client and a driver; each text says what was found and what to type.
+# ---- The failures between a client and a driver; each text says what was found and what to type.
 
 
 class Failure(Exception):
@@ -299,7 +299,7 @@ def tidy_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-# Find a query by what the user typed.
+# ---- Find a query by what the user typed.
 
 
 _ENDED = "Finished"
@@ -359,7 +359,7 @@ def _unknown(queries: Sequence[Json], wanted: str) -> str:
     return f"no query is called '{wanted}': {hint}there are {', '.join(names)}"
 
 
-# Find a driver's UI through the UI of a Standalone master.
+# ---- Find a driver's UI through the UI of a Standalone master.
 
 
 _MASTER_TIMEOUT_S = 10.0

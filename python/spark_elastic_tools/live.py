@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# The state of an application at one moment, and what is new since the last one.
+# ---- The state of an application at one moment, and what is new since the last one.
 
 
 _MOST_NEWS = 1_000
@@ -66,7 +66,7 @@ class Look:
         return tuple(reversed(news))
 
 
-# Describe in lines what has changed from one snapshot to the next.
+# ---- Describe in lines what has changed from one snapshot to the next.
 
 
 _LONGEST = 240
@@ -123,7 +123,7 @@ def brief(message: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-# A policy's view of a query, in words: one line in a table of queries, several for a single query.
+# ---- A policy's view of a query, in words: one line in a table of queries, several for a single query.
 
 
 def in_a_line(policy: Json, granted: int | None) -> str:
@@ -340,7 +340,7 @@ def _behind(query: Json) -> int | None:
     return batch["offsetsBehind"]["max"] if batch and batch["offsetsBehind"] else None
 
 
-# The output of a live view: redrawn in place in a terminal, plain lines anywhere else.
+# ---- The output of a live view: redrawn in place in a terminal, plain lines anywhere else.
 
 
 LOG_LINES = 10

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 from spark_elastic_tools.java import find_java
 
-# The folder for downloads, outside any checkout or installation.
+# ---- The folder for downloads, outside any checkout or installation.
 
 
 def cache_dir() -> Path:

@@ -114,7 +114,9 @@ def differences(text: str, name: str) -> dict[str, tuple[str | None, str | None]
     shim = of_the_shim(text)[name]
     hints = get_type_hints(CORE[name])
     core = {field.name: scala(field.name, hints[field.name]) for field in attrs.fields(CORE[name])}
-    fields = (shim.keys() | core.keys()) - (ADDED - (shim.keys() & core.keys()))
+    # The policy process adds the slots to a question; the shim does not know them.
+    added = ADDED | {"slots"} if CORE[name] in QUESTION_TYPES else ADDED
+    fields = (shim.keys() | core.keys()) - (added - (shim.keys() & core.keys()))
     return {key: (shim.get(key), core.get(key)) for key in fields if shim.get(key) != core.get(key)}
 
 

@@ -41,8 +41,8 @@ from spark_elastic.core.query.record import QueryRecord, keep_text
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Turn
 
-# Adaptive mode: a query keeps within the bounds that were declared for it.
-# Without a declaration it gets Flink's defaults: from 1 up to the parallelism that it was configured with.
+# ---- Adaptive mode: a query keeps within the bounds that were declared for it. Without a declaration it gets
+# Flink's defaults: from 1 up to the parallelism that it was configured with.
 
 
 def max_parallelism(facts: QueryFacts, settings: CoreSettings) -> Mapping[str, int]:
@@ -115,9 +115,9 @@ def sharing_by_file(facts: QueryFacts, file: PolicyFileChanged) -> WantedSharing
     return sharing_by_name(facts.name, file.sharing).over(file.default_sharing)
 
 
-# Reactive mode: a query uses all available slots, up to its maximum.
-# Their number depends on the workers that are added and removed; this mode requests none. All queries are in
-# one slot-sharing group: Spark's own scheduler shares the slots out between their tasks.
+# ---- Reactive mode: a query uses all available slots, up to its maximum. Their number depends on the workers
+# that are added and removed; this mode requests none. All queries are in one slot-sharing group: Spark's own
+# scheduler shares the slots out between their tasks.
 
 
 def reactive_requirements(facts: QueryFacts, settings: CoreSettings) -> Requirements:
@@ -246,7 +246,7 @@ class Declarations:
         return wanted_by_file(facts, self._file)
 
 
-# Keeps requested bounds beside the checkpoints of queries, and recalls them.
+# ---- Keeps requested bounds beside the checkpoints of queries, and recalls them.
 
 
 def keep_bounds(record: QueryRecord, requested: Requested | None, turn: Turn) -> None:

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from spark_elastic.core.bounds.declared import NOTHING_WANTED, WantedBounds, WantedSharing
 
-# The data that a micro-batch has read from a source.
+# ---- The data that a micro-batch has read from a source.
 
 
 @frozen(kw_only=True)
@@ -434,7 +434,7 @@ class PolicyFileRefused(Event):
     errors: tuple[str, ...]
 
 
-# Work of the tasks of stages: part of the reports about a stage, and about a micro-batch.
+# ---- Work of the tasks of stages: part of the reports about a stage, and about a micro-batch.
 
 
 @frozen(kw_only=True)
@@ -462,7 +462,7 @@ class StageWork:
         )
 
 
-# Events about the stages and tasks of micro-batches.
+# ---- Events about the stages and tasks of micro-batches.
 
 
 @frozen(kw_only=True)
@@ -506,7 +506,7 @@ class ExecutorsUsed(TaskEvent):
     executors: tuple[NewExecutor, ...]
 
 
-# Events about batch stages: those of jobs that belong to no streaming query.
+# ---- Events about batch stages: those of jobs that belong to no streaming query.
 
 
 @frozen(kw_only=True)

@@ -101,7 +101,7 @@ class CoreSettings:
         return self.mode == "adaptive" and self.policy != (DECLARED,)
 
 
-# Values that contradict each other, for the application or for one query.
+# ---- Values that contradict each other, for the application or for one query.
 
 
 # Pairs of values, the second not below the first, with the wording for the first in an error.

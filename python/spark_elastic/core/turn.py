@@ -174,7 +174,8 @@ class Turn:
         self.publish(reason, message, query=query, before=before, after=after, numbers=values)
 
 
-# The single timer of a component that is not a query: the component sets it, and is notified when it fires.
+# ---- The single timer of a component that is not a query: the component sets it, and is notified when it
+# fires.
 
 
 @define

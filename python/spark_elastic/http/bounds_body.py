@@ -17,8 +17,8 @@ from spark_elastic.core.query_view import QueryView
 from spark_elastic.http.errors import LARGEST, as_json
 from spark_elastic.http.shapes import Json, Member, Object, Shape, said
 
-# The ids of vertices. An id follows from the query's id and the vertex's name: nothing has to be stored here,
-# and a client may store it as long as the query's id stays.
+# ---- The ids of vertices. An id follows from the query's id and the vertex's name: nothing has to be stored
+# here, and a client may store it as long as the query's id stays.
 
 
 _BYTES = 16
@@ -55,7 +55,7 @@ def by_name(
     return Refused(problems=tuple(problems)) if problems else named
 
 
-# The form.
+# ---- The form.
 
 
 _TARGET = "target"
@@ -168,7 +168,7 @@ def _shown(value: object) -> str:
     return shortened(value) if isinstance(value, str) else str(value)
 
 
-# The bodies of a query's bounds.
+# ---- The bodies of a query's bounds.
 
 
 def _requirements(value: Requirements) -> Json:

@@ -77,7 +77,7 @@ def unavailable(why: str) -> Refusal:
     return Refusal(503, why, {"Retry-After": "1"})
 
 
-# What every resource has to find first: the view, and a query in it.
+# ---- What every resource has to find first: the view, and a query in it.
 
 
 def current(publisher: Publisher) -> View:
@@ -99,7 +99,7 @@ def find(queries: Mapping[str, QueryView], query: str) -> QueryView:
     raise Refusal(404, f"no query has the id '{query[:60]}': GET …/elastic/api/v1/queries lists them")
 
 
-# Parameters of a request that select a part of a list.
+# ---- Parameters of a request that select a part of a list.
 
 
 LARGEST = 2**31 - 1

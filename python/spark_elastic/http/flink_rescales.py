@@ -223,7 +223,7 @@ SUMMARY = Object[QueryView](
 )
 
 
-# GET /jobs/{id}/rescales/overview, …/history, …/summary and …/details/{rescale}, as in Flink 2.3.
+# ---- GET /jobs/{id}/rescales/overview, …/history, …/summary and …/details/{rescale}, as in Flink 2.3.
 
 
 PARTS: Mapping[str, Shape[QueryView]] = {"overview": OVERVIEW, "history": HISTORY, "summary": SUMMARY}

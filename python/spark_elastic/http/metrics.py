@@ -27,7 +27,7 @@ from spark_elastic.core.query_view import QueryView
 from spark_elastic.core.transitions import FINISHED
 from spark_elastic.runtime.publisher import DECISION_BUCKETS, Tally, Totals, View
 
-# The metrics of each query: name, kind, description, and the value, None if it is unknown.
+# ---- The metrics of each query: name, kind, description, and the value, None if it is unknown.
 
 
 @frozen
@@ -155,7 +155,7 @@ QUERY_METRICS: Sequence[tuple[str, Literal["gauge", "counter"], str, Value]] = (
     (
         "event_time_lag_seconds",
         "gauge",
-        "Time from the newest event time that the last micro-batch has read to its begin.",
+        "Time between the newest event time in the last micro-batch and the start of that batch.",
         _latest(_event_time_lag),
     ),
     (

@@ -53,7 +53,7 @@ from spark_elastic.version import __version__
 
 _STATE = choice(*TRANSITIONS)
 
-# Decisions.
+# ---- Decisions.
 
 
 DECISION = Object[Decision](
@@ -76,7 +76,7 @@ DECISION = Object[Decision](
 )
 DECISIONS = Object[Iterable[Decision]]("Decisions", decisions=list_(DECISION).of(lambda them: them))
 
-# A policy's plan for a query: what it wants, the basis of that, and what it expects.
+# ---- A policy's plan for a query: what it wants, the basis of that, and what it expects.
 
 
 @frozen
@@ -174,7 +174,7 @@ POLICY = Object[_Planned](
     ),
 )
 
-# Queries.
+# ---- Queries.
 
 
 BATCH = Object[QueryProgress](
@@ -281,7 +281,7 @@ QUERIES = Object[tuple[Iterable[QueryView], int]](
     "Queries", queries=list_(QUERY).of(lambda it: map(Shown, it[0])), total=COUNT.of(lambda it: it[1])
 )
 
-# What a query has been through.
+# ---- What a query has been through.
 
 
 SAVEPOINT = Object[Savepoint](
@@ -371,7 +371,7 @@ TIMELINE = Object[Since](
     ).of(lambda it: it.series.lost(it.after)),
 )
 
-# Batch stages. Question and answer are as in the journal.
+# ---- Batch stages. Question and answer are as in the journal.
 
 
 SIZES = said(
@@ -435,7 +435,7 @@ STAGES = Object[Decided](
     ),
 )
 
-# The application.
+# ---- The application.
 
 
 @frozen

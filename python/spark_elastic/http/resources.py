@@ -100,7 +100,7 @@ class Exceptions:
         response.text = as_json(present.EXCEPTIONS.json(failures))
 
 
-# GET /overview.
+# ---- GET /overview.
 
 
 @frozen
@@ -115,7 +115,7 @@ class Overview:
         response.text = as_json(present.OVERVIEW.json(present.Glance(view, may_write(request, view))))
 
 
-# GET /stages and /stages/{number}.
+# ---- GET /stages and /stages/{number}.
 
 
 _USUAL_STAGES = 100
@@ -153,7 +153,7 @@ class Stage:
         response.text = as_json(present.STAGE.json(found))
 
 
-# POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy does not forward POST.
+# ---- POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy does not forward POST.
 
 
 @frozen
@@ -192,7 +192,7 @@ class _Stop:
         return lambda id, at: CancelRequested(id=id, at=at, query=id_, by=self.by)
 
 
-# GET /elastic/metrics: metrics in Prometheus' text format.
+# ---- GET /elastic/metrics: metrics in Prometheus' text format.
 
 
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -233,7 +233,7 @@ def _escaped(text: str) -> str:
     return whole.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-# GET /openapi.json.
+# ---- GET /openapi.json.
 
 
 class Document:
@@ -244,7 +244,7 @@ class Document:
         response.text = as_json(document())
 
 
-# GET /decisions and /decisions/{number}.
+# ---- GET /decisions and /decisions/{number}.
 
 
 _USUAL_DECISIONS = 100
@@ -291,7 +291,7 @@ class Decision:
         response.text = as_json(present.DECISION.json(found))
 
 
-# GET /archive, which only the shim can request: what the History Server shows of an application.
+# ---- GET /archive, which only the shim can request: what the History Server shows of an application.
 
 
 # The archive becomes one line of the event log.
@@ -334,8 +334,8 @@ class Archive:
             yield f"queries/{id}/timeline", present.TIMELINE.json(timeline)
 
 
-# Where a savepoint may be written: the request becomes a write with the driver's credentials.
-# The settings name the folders, and the client may choose one below them. A refusal names these folders, and
+# ---- Where a savepoint may be written: the request becomes a write with the driver's credentials. The
+# settings name the folders, and the client may choose one below them. A refusal names these folders, and
 # reveals nothing about the content of the requested place.
 
 
@@ -372,7 +372,8 @@ def _say(allowed: tuple[Place, ...]) -> str:
     return f"allowed is what is below {places} ({SAVEPOINT_DIR.full_name}, {SAVEPOINT_PREFIXES.full_name})"
 
 
-# GET and POST /queries/{id}/savepoints; PUT does the same as POST, since YARN's proxy does not forward POST.
+# ---- GET and POST /queries/{id}/savepoints; PUT does the same as POST, since YARN's proxy does not forward
+# POST.
 
 
 _LONGEST_TARGET = 4096

@@ -12,7 +12,8 @@ from typing import Any
 from attrs import field, frozen
 from cattrs.preconf.json import make_converter
 
-# HTTP requests and answers on their way from and to the driver: the counterpart of the shim's Contract.scala.
+# ---- HTTP requests and answers on their way from and to the driver: the counterpart of the shim's
+# Contract.scala.
 
 
 @frozen(kw_only=True)

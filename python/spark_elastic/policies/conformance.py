@@ -32,8 +32,8 @@ from spark_elastic.core.policies.view import (
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.policies.answers import BadAnswer, ask
 
-# Made-up views: what a policy could be shown, both common and rare cases.
-# All randomness comes from one `Random`, so a seed gives one view. Hypothesis can replace it.
+# ---- Made-up views: what a policy could be shown, both common and rare cases. All randomness comes from one
+# `Random`, so a seed gives one view. Hypothesis can replace it.
 
 
 _NOW = 1_767_571_200_000

@@ -39,8 +39,8 @@ from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings
 from spark_elastic.version import __version__
 
-# The files of a journal are only for the driver's user, and no files of other users are accepted.
-# The usual place for event logs is a folder that every user may write to. So no other user may read what an
+# ---- The files of a journal are only for the driver's user, and no files of other users are accepted. The
+# usual place for event logs is a folder that every user may write to. So no other user may read what an
 # application has been doing. Nothing that another user has put there is followed, written to, or used as the
 # state of the policy.
 

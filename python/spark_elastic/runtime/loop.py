@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spark_elastic.runtime.policy_watch import PolicyWatch
 
 
-# The timers set by the scheduler.
+# ---- The timers set by the scheduler.
 
 
 class Timers:

@@ -29,9 +29,9 @@ from spark_elastic.runtime.decided_stages import DecidedStages
 from spark_elastic.runtime.timeline import Timeline
 from spark_elastic.settings import Settings
 
-# Totals of each query since this policy process started; they never decrease.
-# The scheduler counts separately for each run of a query. When the application starts a query again, the
-# scheduler's counts start at zero, and the totals here continue.
+# ---- Totals of each query since this policy process started; they never decrease. The scheduler counts
+# separately for each run of a query. When the application starts a query again, the scheduler's counts start
+# at zero, and the totals here continue.
 
 
 @frozen(kw_only=True)

@@ -28,7 +28,7 @@ from spark_elastic.runtime.port import JsonObject
 from spark_elastic.settings import Settings, SettingsError, load
 from spark_elastic.wire import encode_answer
 
-# Play a journal: run its entries through schedulers, and report each step.
+# ---- Play a journal: run its entries through schedulers, and report each step.
 
 
 Made = TypeVar("Made", bound=Decider, covariant=True)

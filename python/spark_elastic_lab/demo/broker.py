@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-# Ports on loopback that stay reserved for a server while it is down.
+# ---- Ports on loopback that stay reserved for a server while it is down.
 
 
 _HOST = "127.0.0.1"
@@ -62,7 +62,7 @@ def _bound() -> socket.socket:
     return bound
 
 
-# The jars of a Kafka broker and of Spark's Kafka source: neither Spark nor this package ships them.
+# ---- The jars of a Kafka broker and of Spark's Kafka source: neither Spark nor this package ships them.
 
 
 _BROKER = "org.apache.kafka:kafka_2.13:4.2.0"

@@ -35,7 +35,7 @@ from spark_elastic_tools.live import Look, Stage
 from spark_elastic_tools.recorded import Recorded
 from spark_elastic_tools.tail import JournalTail
 
-# Checks that replaying the run's journal leads to the same decisions.
+# ---- Checks that replaying the run's journal leads to the same decisions.
 
 
 _NAME = "the journal can be replayed"

@@ -126,7 +126,7 @@ class Scenario:
         return change.at
 
 
-# Checks that every executor was added or removed because of a policy's decision.
+# ---- Checks that every executor was added or removed because of a policy's decision.
 
 
 _MORE = "executors_wanted"

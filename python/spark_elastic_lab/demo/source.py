@@ -16,7 +16,7 @@ from spark_elastic_lab.demo.check import Check, check_offsets, check_sent
 from spark_elastic_lab.demo.chronicle import Chronicle
 from spark_elastic_lab.demo.data import Tables, generate
 
-# Delivery at a steady rate, as from an upstream system; mostly parts of a table.
+# ---- Delivery at a steady rate, as from an upstream system; mostly parts of a table.
 
 
 # The arrival time of the last part is far enough ahead to close every window before it.
@@ -88,7 +88,7 @@ class Delivery(Steady):
         """Deliver a part under a unique number."""
 
 
-# Parts that arrive as records in a Kafka topic.
+# ---- Parts that arrive as records in a Kafka topic.
 
 
 class TopicFeed(Delivery):
@@ -126,7 +126,7 @@ def _records(part: Path, arrival_ms: int) -> Iterator[tuple[str, str]]:
             yield line.partition(",")[0], f"{arrival_ms},{line.rstrip()}"
 
 
-# Parts that arrive as files in a folder.
+# ---- Parts that arrive as files in a folder.
 
 
 class Feed(Delivery):

@@ -64,7 +64,7 @@ class Outcome:
         return self.timed_out or self.settled is not None
 
 
-# The scenario of each mode: the cluster, the input, the application's options, the steps.
+# ---- The scenario of each mode: the cluster, the input, the application's options, the steps.
 
 
 class Mode(enum.Enum):

@@ -17,7 +17,7 @@ from spark_elastic_lab.demo.check import Check
 from spark_elastic_lab.demo.chronicle import Chronicle
 from spark_elastic_lab.demo.steps import Deed, Outcome, Trend
 
-# When did a query write? Its file sink's log has the answer, and restarts do not change it.
+# ---- When did a query write? Its file sink's log has the answer, and restarts do not change it.
 
 
 def commits(sink: Path) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ def _queries(chronicle: Chronicle, comparison: Mapping[str, Mapping[str, int]]) 
     )
 
 
-# Draw the closing summary.
+# ---- Draw the closing summary.
 
 
 def draw_summary(summary: Summary) -> RenderableType:

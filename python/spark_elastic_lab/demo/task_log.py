@@ -88,7 +88,7 @@ class TaskLog:
             self._tasks.append(task)
 
 
-# Checks whether executors were added or removed automatically, as the load requires, and then stayed.
+# ---- Checks whether executors were added or removed automatically, as the load requires, and then stayed.
 
 
 STEADY_MS = 20_000

@@ -11,7 +11,7 @@ from random import Random
 from attrs import define, field, frozen
 from attrs.validators import and_, ge, gt, le, optional
 
-# The clock of a simulation: runs events in a deterministic order.
+# ---- The clock of a simulation: runs events in a deterministic order.
 
 
 Happening = Callable[[], None]

@@ -34,7 +34,7 @@ from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.sharing import SharedSlots
 from spark_elastic_lab.simulator.source import Source
 
-# Custom policies in a simulation: asked synchronously, so that the same scenario gives the same run.
+# ---- Custom policies in a simulation: asked synchronously, so that the same scenario gives the same run.
 
 
 class CustomPolicies:

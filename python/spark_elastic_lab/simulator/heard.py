@@ -17,8 +17,8 @@ from spark_elastic.core.policies.view import Sample
 from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Header
 from spark_elastic_lab.simulator.record import QueryNotes, Rescaled, Steps
 
-# The properties of a run other than its load. A simulation with the policy as set repeats them, to reproduce
-# the run. With any other policy, queries start at once, on another cluster, and with random jitter.
+# ---- The properties of a run other than its load. A simulation with the policy as set repeats them, to
+# reproduce the run. With any other policy, queries start at once, on another cluster, and with random jitter.
 
 
 Said = ev.PolicyFileChanged | ev.RequirementsRequested | ev.RequirementsDropped

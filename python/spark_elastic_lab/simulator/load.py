@@ -280,7 +280,7 @@ def _bell(hour: float, peak: float, width: float) -> float:
     return math.exp(-(away**2) / (2 * width**2))
 
 
-# Loads as named on the command line: ``two-peaks:base=500,first=8000``, or a file of seconds and rates.
+# ---- Loads as named on the command line: ``two-peaks:base=500,first=8000``, or a file of seconds and rates.
 
 
 _MODIFIERS = {"scale": 1.0, "poisson": 0.0}

@@ -11,9 +11,9 @@ from attrs import frozen
 from spark_elastic_lab.simulator.demand import Demand
 from spark_elastic_lab.simulator.record import Commit, Notes, Steps
 
-# How far a query was behind its source, and for how long its lag exceeded the objective.
-# A query's lag is the waiting time of its oldest unprocessed row. It only grows between two commits, so the
-# records of the commits determine all of it.
+# ---- How far a query was behind its source, and for how long its lag exceeded the objective. A query's lag
+# is the waiting time of its oldest unprocessed row. It only grows between two commits, so the records of the
+# commits determine all of it.
 
 
 Interval = tuple[float, float]
@@ -60,9 +60,8 @@ def joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield begin, end
 
 
-# SPEC's measures of elasticity: how closely the supply follows the demand.
-# Source: Herbst, Krebs and others, *Ready for Rain? A View from SPEC Research on the Future of Cloud
-# Metrics*, SPEC-RG-2016-01.
+# ---- SPEC's measures of elasticity: how closely the supply follows the demand. Source: Herbst, Krebs and
+# others, *Ready for Rain? A View from SPEC Research on the Future of Cloud Metrics*, SPEC-RG-2016-01.
 
 
 @frozen(kw_only=True)

@@ -270,7 +270,7 @@ def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Ch
     return Check.ok("policy", f"{program} has spark-elastic {version}")
 
 
-# The checks of `spark-elastic doctor --live`: what a running application reports about itself.
+# ---- The checks of `spark-elastic doctor --live`: what a running application reports about itself.
 
 
 _NO_API = (

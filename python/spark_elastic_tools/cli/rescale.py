@@ -15,8 +15,8 @@ from spark_elastic_tools.cli.driver import (
 from spark_elastic_tools.client import Driver, Json, Refused, find_at, title
 from spark_elastic_tools.live import bounds, shown
 
-# `rescale --up` and `--down`: one partition more or fewer than now, as bounds.
-# The tab implements the same rule for + and − (`step.js`); a golden file checks both against it.
+# ---- `rescale --up` and `--down`: one partition more or fewer than now, as bounds. The tab implements the
+# same rule for + and − (`step.js`); a golden file checks both against it.
 
 
 def stepped(bounds: Json, now: int, step: int, most: int) -> Json | None:

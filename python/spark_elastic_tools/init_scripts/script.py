@@ -16,9 +16,9 @@ from spark_elastic.core.keys.rescaling import MODE, PYTHON
 from spark_elastic.spark_conf import PLUGIN, PLUGINS
 from spark_elastic.version import __version__
 
-# The platforms: when scripts run there, where their machines have Spark, how they are configured. The facts
-# come from the platforms' own documentation, or from other projects that install there the same way. None of
-# it has been tried on a real machine of a platform; the README next to each script in conf says so.
+# ---- The platforms: when scripts run there, where their machines have Spark, how they are configured. The
+# facts come from the platforms' own documentation, or from other projects that install there the same way.
+# None of it has been tried on a real machine of a platform; the README next to each script in conf says so.
 
 
 @frozen(kw_only=True)
@@ -153,7 +153,7 @@ Spark's own count, whose tasks bring executors, and in adaptive mode spark-elast
 PLATFORMS: Mapping[str, Platform] = {platform.name: platform for platform in (DATABRICKS, EMR)}
 
 
-# The files that a script installs, and their checksums.
+# ---- The files that a script installs, and their checksums.
 
 
 # File names as `pip download` and the build of the shim create them.

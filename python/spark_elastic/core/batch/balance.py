@@ -13,9 +13,9 @@ from spark_elastic.core.batch.settings import least_volume, tasks_for
 from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.keys.batch import Preset
 
-# The partitions that a group has written, and how they are cut into contiguous ranges.
-# A range is at least one partition, however large that is. Ranges are given by their starts: each ends where
-# the next one starts, the last one with the last partition.
+# ---- The partitions that a group has written, and how they are cut into contiguous ranges. A range is at
+# least one partition, however large that is. Ranges are given by their starts: each ends where the next one
+# starts, the last one with the last partition.
 
 
 @define
@@ -88,7 +88,7 @@ class Partitions:
         return kept
 
 
-# Tasks run in waves, one task per slot: a full wave costs no more than a partial one.
+# ---- Tasks run in waves, one task per slot: a full wave costs no more than a partial one.
 
 
 EVEN = 1.1

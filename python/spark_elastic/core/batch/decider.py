@@ -21,7 +21,7 @@ from spark_elastic.core.batch.ranges import ranges
 from spark_elastic.core.batch.settings import BatchSettings
 from spark_elastic.core.batch.sources import join_partitions, split_offsets, split_size
 
-# What questions show about plans: what their exchanges have written, and on how many slots they ran.
+# ---- What questions show about plans: what their exchanges have written, and on how many slots they ran.
 
 
 _REMEMBERED = 4096

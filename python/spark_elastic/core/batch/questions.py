@@ -21,7 +21,7 @@ from spark_elastic.core.actions import DecisionKind
 from spark_elastic.core.reasons.batch import STAGE_REASONS
 from spark_elastic.core.reasons.reason import fill
 
-# Why a stage gets its answer: the record that comes with it.
+# ---- Why a stage gets its answer: the record that comes with it.
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from spark_elastic.core.batch.questions import (
 from spark_elastic.core.batch.settings import BatchSettings, narrow
 from spark_elastic.core.bounds.requirements import Bounds
 
-# Which partitions of an exchange are far larger than the others. Spark itself splits those of a join.
+# ---- Which partitions of an exchange are far larger than the others. Spark itself splits those of a join.
 
 
 _FACTOR = 4

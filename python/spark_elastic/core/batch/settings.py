@@ -11,7 +11,7 @@ from spark_elastic.core.keys.batch import PRESETS, Preset, PresetName
 from spark_elastic.core.keys.key import of
 from spark_elastic.core.keys.rescaling import ExplicitParallelism
 
-# The number of tasks, from bytes: enough that none has to read more than its volume, within bounds.
+# ---- The number of tasks, from bytes: enough that none has to read more than its volume, within bounds.
 
 
 DEFAULT_MAX = 128

@@ -169,7 +169,7 @@ def shortened(text: str) -> str:
     return quoted if len(quoted) <= _LONGEST_TEXT else quoted[:_LONGEST_TEXT] + "…"
 
 
-# How a query shares the slots with others: what was declared about that, and what follows from it.
+# ---- How a query shares the slots with others: what was declared about that, and what follows from it.
 
 
 @frozen(kw_only=True)

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from spark_elastic.core.bounds.declared import WantedBounds, shortened
 from spark_elastic.core.bounds.requirements import Bounds
 
-# The texts that are kept beside a query's checkpoint: a first line with the format, then one per fact.
+# ---- The texts that are kept beside a query's checkpoint: a first line with the format, then one per fact.
 
 
 class UnusableText(ValueError):

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from spark_elastic.core.bounds.requirements import Requirements, SlotGroup, add_groups
 
-# How slots are divided between groups: lower bounds first, then targets, then the rest by weight.
+# ---- How slots are divided between groups: lower bounds first, then targets, then the rest by weight.
 
 
 def allocate(groups: Mapping[str, SlotGroup], slots: int) -> Mapping[str, int] | None:

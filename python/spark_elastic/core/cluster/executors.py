@@ -18,8 +18,8 @@ from spark_elastic.core.cluster.slots import SlotPool
 from spark_elastic.core.keys.key import is_on, parse_size
 from spark_elastic.core.settings import CoreSettings
 
-# The number of executors that an application may have, whatever the demand: the largest allowed number is
-# granted.
+# ---- The number of executors that an application may have, whatever the demand: the largest allowed number
+# is granted.
 
 
 _MIB = 1 << 20

@@ -14,7 +14,7 @@ from attrs.validators import ge, gt, optional
 
 from spark_elastic.core import events as ev
 
-# The needs of one task from an executor, as Spark's settings give them for the whole application.
+# ---- The needs of one task from an executor, as Spark's settings give them for the whole application.
 
 
 @frozen(kw_only=True)

@@ -15,10 +15,10 @@ from spark_elastic.core.events import Failure
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 
-# Detects failures that only the state store chosen by spark-elastic has.
-# RocksDB lets a task open a store once. Spark's own store allows a second time, which a `foreachBatch` needs
-# if it reads rows twice in one task. Checkpoint format 2 needs all partitions of a micro-batch to run, while
-# a `foreachBatch` may read only some of its rows.
+# ---- Detects failures that only the state store chosen by spark-elastic has. RocksDB lets a task open a
+# store once. Spark's own store allows a second time, which a `foreachBatch` needs if it reads rows twice in
+# one task. Checkpoint format 2 needs all partitions of a micro-batch to run, while a `foreachBatch` may read
+# only some of its rows.
 
 
 _OPENED_TWICE = "CANNOT_LOAD_STATE_STORE.UNRELEASED_THREAD_ERROR"
@@ -250,7 +250,7 @@ def judge(
     return Judgement(reason=verdict.reason, backoff_ms=strategy.backoff_ms(at))
 
 
-# The part of an error that is shown where there is room for one line.
+# ---- The part of an error that is shown where there is room for one line.
 
 
 _TRACEBACK = "Traceback (most recent call last):"

@@ -122,9 +122,9 @@ class ExponentialDelayStrategy:
         assert (self.attempts == 0) == (self.restart_at is None)
 
 
-# Restart as long as failures are rare enough, always after the same delay.
-# Rule: remember the last n + 1 failures; refuse if there are n + 1 and the oldest is not older than the
-# interval. After Flink's ``restart-strategy.failure-rate``.
+# ---- Restart as long as failures are rare enough, always after the same delay. Rule: remember the last n + 1
+# failures; refuse if there are n + 1 and the oldest is not older than the interval. After Flink's
+# ``restart-strategy.failure-rate``.
 
 
 @frozen(kw_only=True)
@@ -167,8 +167,8 @@ class FailureRateStrategy:
         assert len(self.failures) <= self.policy.max_failures_per_interval + 1
 
 
-# Restart a fixed number of times, always after the same delay.
-# Rule: allowed while failures <= attempts. After Flink's ``restart-strategy.fixed-delay``.
+# ---- Restart a fixed number of times, always after the same delay. Rule: allowed while failures <= attempts.
+# After Flink's ``restart-strategy.fixed-delay``.
 
 
 @frozen(kw_only=True)
@@ -206,8 +206,8 @@ class FixedDelayStrategy:
         assert self.failures >= 0
 
 
-# Never restart: the first failure ends the query, as in plain Spark.
-# Rule: always refuse. After Flink's ``restart-strategy.type: none``.
+# ---- Never restart: the first failure ends the query, as in plain Spark. Rule: always refuse. After Flink's
+# ``restart-strategy.type: none``.
 
 
 @frozen(kw_only=True)

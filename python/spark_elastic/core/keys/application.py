@@ -52,7 +52,7 @@ SAVEPOINTS_KEPT = Key(
 )
 
 
-# Which decisions are kept and shown, and whether they are carried out.
+# ---- Which decisions are kept and shown, and whether they are carried out.
 
 
 HISTORY_SIZE = Key(

@@ -10,7 +10,7 @@ from attrs import frozen
 from spark_elastic.core.keys.key import BOOL, Key, choice, duration, or_none, size, whole
 from spark_elastic.core.keys.rescaling import EXPLICIT_MEANINGS, ExplicitParallelism
 
-# The differences between the two presets: spark-elastic's own rules, and plain Flink's.
+# ---- The differences between the two presets: spark-elastic's own rules, and plain Flink's.
 
 
 MIB = 1 << 20

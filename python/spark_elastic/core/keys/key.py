@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 import attrs
 from attrs import frozen
 
-# Folders of file systems, compared as Hadoop understands them: which one is below which.
+# ---- Folders of file systems, compared as Hadoop understands them: which one is below which.
 
 
 # In Hadoop, the first colon before any slash ends the scheme, and an authority follows two slashes.
@@ -68,7 +68,7 @@ def has_login(text: str) -> bool:
     return bool(at) and (":" in user or not with_container)
 
 
-# Reads and writes durations and sizes in the spellings of Spark and Flink.
+# ---- Reads and writes durations and sizes in the spellings of Spark and Flink.
 
 
 _TIME_UNITS_MS = {
@@ -140,7 +140,7 @@ def format_size(size: int) -> str:
     return str(size)
 
 
-# The kinds of values that a setting can have: how each is read, checked and written.
+# ---- The kinds of values that a setting can have: how each is read, checked and written.
 
 
 NONE = "none"
@@ -446,7 +446,7 @@ def fields_of(view: type[attrs.AttrsInstance], values: Mapping[Key[Any], Any]) -
     return {name: values[key] for name, key in keys.items() if key is not None and key in values}
 
 
-# Spark's own settings that are on or off.
+# ---- Spark's own settings that are on or off.
 
 
 def is_on(conf: Mapping[str, str], key: str) -> bool:

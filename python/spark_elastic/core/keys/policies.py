@@ -86,7 +86,7 @@ POLICY = Key[PolicyChain](
 )
 
 
-# When a query should have more or fewer slots, and when nothing changes (policy `schedule`).
+# ---- When a query should have more or fewer slots, and when nothing changes (policy `schedule`).
 
 
 def _zone(text: str) -> str:
@@ -138,7 +138,7 @@ LEAD_MS = Key[int | None](
 )
 
 
-# Parameters of `autoscale`, and the number of executors that an application may have.
+# ---- Parameters of `autoscale`, and the number of executors that an application may have.
 
 
 LOAD = Key[float | None](

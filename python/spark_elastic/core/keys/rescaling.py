@@ -77,7 +77,7 @@ COOLDOWN_MS = Key(
     "adaptiveScheduler.executing.cooldownAfterRescaling",
     duration(),
     30_000,
-    "Shortest time between two rescales that move a query's state.",
+    "Shortest time from a query's start, or its last rescale that moved state, to the next such rescale.",
     aliases=("adaptiveScheduler.scalingInterval.min",),
     per_query="always",
 )
@@ -160,7 +160,7 @@ MAX_PARALLELISM = Key(
 )
 
 
-# Whether and when a failed query is restarted: the strategy, and the parameters of each one.
+# ---- Whether and when a failed query is restarted: the strategy, and the parameters of each one.
 
 
 StrategyName = Literal["none", "fixed-delay", "failure-rate", "exponential-delay"]

@@ -15,7 +15,8 @@ from spark_elastic.core.reasons import catalogue
 from spark_elastic.core.rescale.situation import HORIZON_MS
 from spark_elastic.core.turn import Number, Turn
 
-# The work left in batch stages: estimated from their own bytes if these are known, else from their tasks.
+# ---- The work left in batch stages: estimated from their own bytes if these are known, else from their
+# tasks.
 
 
 @frozen(kw_only=True)

@@ -139,7 +139,7 @@ def _waits(name: str, query: QueryMetrics) -> QueryWish:
     return QueryWish(slots=slots, reason="policy_awaited", numbers={"policy": short(name)})
 
 
-# Asks several policies one after the other, and combines their wishes into one.
+# ---- Asks several policies one after the other, and combines their wishes into one.
 
 
 @frozen
@@ -192,7 +192,7 @@ def joined(one: Wish, other: Wish) -> Wish:
     )
 
 
-# All custom policies of one application: when each is asked, and how its answers are reported.
+# ---- All custom policies of one application: when each is asked, and how its answers are reported.
 
 
 @frozen

@@ -176,8 +176,8 @@ class QueryMemory:
         assert self.granted is None or self.granted >= 1
 
 
-# The durations of micro-batches, as they are kept beside a query's checkpoint for the next driver.
-# After an outage of the driver, the first micro-batch of the next one has the largest backlog of all, and no
+# ---- The durations of micro-batches, as they are kept beside a query's checkpoint for the next driver. After
+# an outage of the driver, the first micro-batch of the next one has the largest backlog of all, and no
 # measurements of its own to limit it.
 
 

@@ -42,7 +42,7 @@ from spark_elastic.core.rescale.situation import is_movable
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Alarm, Number, Turn
 
-# The last decision of a policy about a query, as it can be inspected.
+# ---- The last decision of a policy about a query, as it can be inspected.
 
 
 def sentence(granted: Granted, before: int, numbers: Mapping[str, Number], *, advise_only: bool) -> str:
@@ -86,7 +86,7 @@ class Plan:
         return points(self.samples)
 
 
-# The policy without a wish: only the declared bounds decide what a query has.
+# ---- The policy without a wish: only the declared bounds decide what a query has.
 
 
 @frozen
@@ -98,13 +98,13 @@ class Declared:
         return Wish()
 
 
-# The policies by their names in ``spark.elastic.policy`` (`core/keys/policies.py`).
+# ---- The policies by their names in ``spark.elastic.policy`` (`core/keys/policies.py`).
 
 
 POLICIES: Mapping[str, Policy] = {DECLARED: Declared(), SCHEDULE: Schedule(), "autoscale": Autoscale()}
 
 
-# Builds the view of the application that a policy sees.
+# ---- Builds the view of the application that a policy sees.
 
 
 def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettings) -> QueryMetrics:
@@ -172,7 +172,7 @@ def cluster_view(
     )
 
 
-# How long executors take to come: each is matched with the request that has waited longest.
+# ---- How long executors take to come: each is matched with the request that has waited longest.
 
 
 _KEPT = 10

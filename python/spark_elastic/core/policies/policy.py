@@ -13,7 +13,7 @@ from spark_elastic.core.events import Event
 from spark_elastic.core.policies.view import ClusterView, SlotLimits
 from spark_elastic.core.turn import Number
 
-# What a policy has found out about a query. It is reported with the decision, and can be inspected.
+# ---- What a policy has found out about a query. It is reported with the decision, and can be inspected.
 
 
 @frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Outlook:
         return {name: value for name, value in known.items() if value is not None}
 
 
-# What a policy wants: slots and limits for queries, with the reason.
+# ---- What a policy wants: slots and limits for queries, with the reason.
 
 
 @frozen(kw_only=True)
@@ -144,9 +144,9 @@ class Policy(Protocol):
         ...
 
 
-# A custom policy is asked by an action, and its answer is an event.
-# So third-party code runs neither in the core nor in the thread of the event loop. Its answers are in the
-# journal, so a replay does not need the code.
+# ---- A custom policy is asked by an action, and its answer is an event. So third-party code runs neither in
+# the core nor in the thread of the event loop. Its answers are in the journal, so a replay does not need the
+# code.
 
 
 @frozen(kw_only=True)

@@ -18,7 +18,7 @@ from spark_elastic.core.policies.view import QueryMetrics
 from spark_elastic.core.query.record import QueryRecord
 from spark_elastic.core.turn import Turn
 
-# Divides the rows that a micro-batch should read among the sources that can be limited.
+# ---- Divides the rows that a micro-batch should read among the sources that can be limited.
 
 
 _LEAST_PART = 0.5

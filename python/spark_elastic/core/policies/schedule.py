@@ -19,7 +19,7 @@ from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, SlotLimits, allowed
 from spark_elastic.core.settings import CoreSettings
 
-# Occurrences of periods: which are in force at a moment, and when the next one begins or ends.
+# ---- Occurrences of periods: which are in force at a moment, and when the next one begins or ends.
 
 
 AHEAD_DAYS = 2
@@ -65,10 +65,10 @@ def _of(period: Of, zone: str, at: int, until: int) -> Iterator[tuple[int, int, 
                 yield begin, begin + period.duration_ms, period
 
 
-# What windows allow at a moment, and until when that holds.
-# The slots and executors that a window requires are available when it begins. So the minimum of slots and
-# executors is the highest one required at any moment from now until the lead time ends. The maximum of slots
-# is that of now, unless it is below this minimum.
+# ---- What windows allow at a moment, and until when that holds. The slots and executors that a window
+# requires are available when it begins. So the minimum of slots and executors is the highest one required at
+# any moment from now until the lead time ends. The maximum of slots is that of now, unless it is below this
+# minimum.
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,7 @@ from spark_elastic.core.keys.rescaling import Mode
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.settings import CoreSettings
 
-# The slots that the partitions of a query keep busy, and the slots needed to keep a given number busy.
+# ---- The slots that the partitions of a query keep busy, and the slots needed to keep a given number busy.
 # Tasks run in waves, and the last wave is not full. With many waves, it is half full on average.
 
 
@@ -46,8 +46,8 @@ def slots_that_keep_busy(partitions: int, wanted: float) -> float:
     return min(partitions / min(_FEW, int(waves)), _MOST * wanted)
 
 
-# Limits on the slots of a query that policies state, within the bounds that are declared for it.
-# They limit slots, not partitions: no state is moved to meet them, and no start waits for them.
+# ---- Limits on the slots of a query that policies state, within the bounds that are declared for it. They
+# limit slots, not partitions: no state is moved to meet them, and no start waits for them.
 
 
 @frozen(kw_only=True)
@@ -104,7 +104,7 @@ def shown_limits(lower: int, upper: int, limits: Iterable[SlotLimits]) -> str:
     return f"{range_}, by {by}"
 
 
-# Sizes of micro-batches that count as equal.
+# ---- Sizes of micro-batches that count as equal.
 
 
 _PER_DOUBLING = 2

@@ -118,7 +118,7 @@ class QueryMachine:
             record.timer = turn.set_timer(due, record.facts.query)
 
 
-# Questions of the scheduler about all queries of an application together
+# ---- Questions of the scheduler about all queries of an application together
 
 
 Machines = Mapping[str, QueryMachine]
@@ -177,7 +177,7 @@ def validate(machines: Machines, moves: MoveQueue) -> None:
     )
 
 
-# Reactions to the events about a query
+# ---- Reactions to the events about a query
 
 
 def take_in(event: inner.QueryInput, step: Step) -> None:

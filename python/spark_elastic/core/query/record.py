@@ -353,7 +353,7 @@ def _note(orders: dict[str, str], action: str, reason: str) -> None:
         del orders[next(iter(orders))]
 
 
-# The order to keep a text beside the checkpoint of a query.
+# ---- The order to keep a text beside the checkpoint of a query.
 
 
 _FAILED = {"bounds": "bounds_not_kept", "batches": "batches_not_kept", "store": "store_not_kept"}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from spark_elastic.core.reasons.policies import POLICY_REASONS
 from spark_elastic.core.reasons.reason import Reason, fill
 
-# Bounds: who declared which, what became of them, and how slots are shared.
+# ---- Bounds: who declared which, what became of them, and how slots are shared.
 
 
 BOUNDS_REASONS: Mapping[str, Reason] = {
@@ -85,7 +85,7 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
 }
 
 
-# Failures of queries.
+# ---- Failures of queries.
 
 
 FAILURE_REASONS: Mapping[str, Reason] = {

@@ -247,7 +247,7 @@ def _of_all_vertices(now: Situation, partitions: int) -> int:
     return (1 + unbounded) * partitions + sum(min(source.upper, partitions) for source in bounds)
 
 
-# The number of partitions that a query starts with.
+# ---- The number of partitions that a query starts with.
 
 
 def choose_start(now: Situation) -> Choice:

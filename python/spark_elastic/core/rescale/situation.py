@@ -18,7 +18,7 @@ from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import BatchModel
 from spark_elastic.core.settings import CoreSettings
 
-# The savings and the cost of a rescale: whether it pays.
+# ---- The savings and the cost of a rescale: whether it pays.
 
 
 MIN_GAIN = 0.05

@@ -28,7 +28,7 @@ class Fixed:
         return Wish(executors=self.executors)
 
 
-# An oracle: it knows the future and always has the executors that the next moments need.
+# ---- An oracle: it knows the future and always has the executors that the next moments need.
 
 
 @frozen(kw_only=True)

@@ -20,8 +20,8 @@ from spark_elastic.core.policies.policy import QueryWish, Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics, Sample
 from spark_elastic_lab.simulator.rivals.rival import ADAPTIVE, window
 
-# How Flink's autoscaler aligns a parallelism with the source's partitions.
-# Source: apache/flink-kubernetes-operator, ``job.autoscaler.scaling.parallelism-alignment.mode``.
+# ---- How Flink's autoscaler aligns a parallelism with the source's partitions. Source:
+# apache/flink-kubernetes-operator, ``job.autoscaler.scaling.parallelism-alignment.mode``.
 
 
 Alignment = Literal["BALANCED", "EVENLY_SPREAD", "OFF"]
@@ -45,9 +45,9 @@ def align(
     return wanted
 
 
-# The rule of Flink's autoscaler: from rates to a parallelism.
-# Source: apache/flink-kubernetes-operator, module flink-autoscaler (``ScalingMetricEvaluator``,
-# ``AutoScalerUtils``, ``JobVertexScaler``), with its options and their defaults.
+# ---- The rule of Flink's autoscaler: from rates to a parallelism. Source: apache/flink-kubernetes-operator,
+# module flink-autoscaler (``ScalingMetricEvaluator``, ``AutoScalerUtils``, ``JobVertexScaler``), with its
+# options and their defaults.
 
 
 @frozen(kw_only=True)

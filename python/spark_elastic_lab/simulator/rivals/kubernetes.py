@@ -18,10 +18,10 @@ from spark_elastic.core.policies.policy import Wish
 from spark_elastic.core.policies.view import ClusterView, QueryMetrics
 from spark_elastic_lab.simulator.rivals.rival import REACTIVE, TaskView
 
-# The rule of Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) for one external metric. According to its
-# documentation, replicas = metric / target of one replica, rounded up; nothing changes within a tolerance of
-# 0.1. Of the recommendations within a window, the lowest applies to steps up and the highest to steps down.
-# Without a value nothing changes.
+# ---- The rule of Kubernetes' HorizontalPodAutoscaler (autoscaling/v2) for one external metric. According to
+# its documentation, replicas = metric / target of one replica, rounded up; nothing changes within a tolerance
+# of 0.1. Of the recommendations within a window, the lowest applies to steps up and the highest to steps
+# down. Without a value nothing changes.
 
 
 TOLERANCE = 0.1
@@ -95,10 +95,10 @@ def _load(query: QueryMetrics) -> float | None:
     return latest.duration_ms / interval if query.facts.trigger_ms else latest.busy
 
 
-# KEDA's scaler on the lag of a Kafka topic, through Kubernetes' autoscaler.
-# Source: KEDA's documentation of the scaler ``apache-kafka``, and Kubernetes' of HorizontalPodAutoscaler
-# (autoscaling/v2): replicas = lag / threshold, rounded up, at most one per partition of the topic. The lag is
-# polled, and a step down uses the highest recommendation within five minutes.
+# ---- KEDA's scaler on the lag of a Kafka topic, through Kubernetes' autoscaler. Source: KEDA's documentation
+# of the scaler ``apache-kafka``, and Kubernetes' of HorizontalPodAutoscaler (autoscaling/v2): replicas = lag
+# / threshold, rounded up, at most one per partition of the topic. The lag is polled, and a step down uses the
+# highest recommendation within five minutes.
 
 
 @define(kw_only=True)

@@ -28,9 +28,9 @@ from spark_elastic.core.policies.view import QueryMetrics, Sample
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number
 
-# Whether more slots have made a query faster: a step up that made batches slower is reverted.
-# The comparison uses micro-batches of about the same rows that ran with the slots that were *applied*,
-# several of each, not the predictions for those that were wanted. Measurements are kept for a while
+# ---- Whether more slots have made a query faster: a step up that made batches slower is reverted. The
+# comparison uses micro-batches of about the same rows that ran with the slots that were *applied*, several of
+# each, not the predictions for those that were wanted. Measurements are kept for a while
 # (`QueryMetrics.earlier`), and the step is not repeated in that time.
 
 
@@ -88,8 +88,8 @@ def _per_row(batches: Sequence[Sample]) -> float:
     return median(batch.duration_ms / batch.rows_per_batch for batch in batches)
 
 
-# Whether memory is short: how much of the tasks' time goes into garbage collection and spill.
-# More executors do not help: each runs the same number of tasks at once, with the same memory per task.
+# ---- Whether memory is short: how much of the tasks' time goes into garbage collection and spill. More
+# executors do not help: each runs the same number of tasks at once, with the same memory per task.
 
 
 _TOO_MUCH = 0.3
@@ -128,8 +128,8 @@ def memory_pressure(samples: Sequence[Sample]) -> Pressure | None:
     )
 
 
-# Whether one task holds up the others: one key or partition has too many of the rows, or of those behind.
-# A micro-batch cannot be shorter than its longest task, however many slots there are.
+# ---- Whether one task holds up the others: one key or partition has too many of the rows, or of those
+# behind. A micro-batch cannot be shorter than its longest task, however many slots there are.
 
 
 _FAR = 5
@@ -217,9 +217,9 @@ def hot_input(samples: Sequence[Sample]) -> Hot | None:
     return Hot(share=median(one.share for one in told), partition=told[-1].name)
 
 
-# What has been tried: slots that were too few for a load are not used again while the load is no less.
-# A line predicts the effect of slots. But tasks run in whole waves, and other queries run alongside, so a
-# count that it recommends may fall short repeatedly. A measurement with that count has more weight.
+# ---- What has been tried: slots that were too few for a load are not used again while the load is no less. A
+# line predicts the effect of slots. But tasks run in whole waves, and other queries run alongside, so a count
+# that it recommends may fall short repeatedly. A measurement with that count has more weight.
 
 
 _TRIES = 2
@@ -353,8 +353,8 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
     return max(short) if short else None
 
 
-# Where more executors cannot help: few source tasks, a step that made batches slower, a fixed count.
-# Nor do they help if memory is short and not cores, or if one task holds up all others.
+# ---- Where more executors cannot help: few source tasks, a step that made batches slower, a fixed count. Nor
+# do they help if memory is short and not cores, or if one task holds up all others.
 
 
 @frozen(kw_only=True)

@@ -192,8 +192,8 @@ def load_with(model: BatchTime, objective: Objective, rows_per_ms: float, slots:
     return model.batch_ms(rows_per_ms * objective.interval_ms, slots) / objective.interval_ms
 
 
-# The room above the arrival rate: as much as the rate varies, and as it grows until executors come.
-# A constant would be too much for a steady load and too little for one that jumps. What counts is how far the
+# ---- The room above the arrival rate: as much as the rate varies, and as it grows until executors come. A
+# constant would be too much for a steady load and too little for one that jumps. What counts is how far the
 # rates of the last micro-batches lie from the line through them, and the slope of that line.
 
 
@@ -249,10 +249,9 @@ def _after_last_leap(rates: Sequence[float]) -> int:
     return 0
 
 
-# The arrival rate, and the backlog.
-# The rate counts the rows that the source *gained*, if it reports how many it has (latest offsets): the rows
-# read, plus the growth of the rows behind. The rows read alone say nothing about a source that is read with a
-# limit.
+# ---- The arrival rate, and the backlog. The rate counts the rows that the source *gained*, if it reports how
+# many it has (latest offsets): the rows read, plus the growth of the rows behind. The rows read alone say
+# nothing about a source that is read with a limit.
 
 
 _RECENT_MS = 30_000
@@ -366,7 +365,7 @@ def _recent(samples: Sequence[Sample]) -> Sequence[Sample]:
     return samples[-max(count, _LEAST_BATCHES) :]
 
 
-# The backlog: whether there is one, how fast it should shrink, and when it will be gone.
+# ---- The backlog: whether there is one, how fast it should shrink, and when it will be gone.
 
 
 _LEAST_MS = 10_000

@@ -21,10 +21,10 @@ from spark_elastic.core.policies.policy import Outlook
 from spark_elastic.core.policies.view import QueryMetrics, kept_busy, slots_that_keep_busy
 from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
 
-# The most rows that one micro-batch should read, so that a backlog is not read all at once.
-# A micro-batch is never interrupted. One that reads everything an outage has left keeps its query from the
-# next boundary, where more slots could be used. Several that last about one interval each process the same
-# rows at little extra cost.
+# ---- The most rows that one micro-batch should read, so that a backlog is not read all at once. A
+# micro-batch is never interrupted. One that reads everything an outage has left keeps its query from the next
+# boundary, where more slots could be used. Several that last about one interval each process the same rows at
+# little extra cost.
 
 
 _LEAST_CONFIDENCE = 0.5
@@ -57,10 +57,9 @@ def most_rows(model: BatchTime, inflow: Inflow, interval_ms: int, busy: float) -
     return max(1, round((lasts - model.fixed_ms) / model.row_ms * busy))
 
 
-# Whether a step is worth its cost.
-# A change of the slots of a stateful query moves its state: the query stands still for as long as that takes,
-# and has to catch up afterwards. The step saves the slots that are given back, for as long as they stay so. A
-# step in place costs nothing.
+# ---- Whether a step is worth its cost. A change of the slots of a stateful query moves its state: the query
+# stands still for as long as that takes, and has to catch up afterwards. The step saves the slots that are
+# given back, for as long as they stay so. A step in place costs nothing.
 
 
 def pause_ms(query: QueryMetrics) -> float:

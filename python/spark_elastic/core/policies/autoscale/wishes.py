@@ -127,10 +127,10 @@ def _reason(batch: BatchMetrics, wanted: int, own: int, free: float) -> str:
     return "batch_keeps" if wanted >= batch.executors else "batch_down"
 
 
-# When a query is scaled down, and how far: to the most that was wanted in the last window.
-# Kubernetes' horizontal autoscaler (scale-down stabilization) and Flink's autoscaler (scale-down.interval) do
-# the same, so that a load that comes back finds its slots. Nothing is scaled down until wishes have been
-# recorded for a whole window.
+# ---- When a query is scaled down, and how far: to the most that was wanted in the last window. Kubernetes'
+# horizontal autoscaler (scale-down stabilization) and Flink's autoscaler (scale-down.interval) do the same,
+# so that a load that comes back finds its slots. Nothing is scaled down until wishes have been recorded for a
+# whole window.
 
 
 @frozen(kw_only=True)
@@ -161,7 +161,8 @@ def one_step(current: int, target: int, most_down: float) -> int:
     return max(target, min(current - 1, math.ceil(current * (1 - most_down) - 1e-9)))
 
 
-# Executors are whole: slots are given back only if that frees one, and its other slots cost nothing extra.
+# ---- Executors are whole: slots are given back only if that frees one, and its other slots cost nothing
+# extra.
 
 
 _MARGIN = 1.2

@@ -171,6 +171,7 @@ private[elastic] object StatefulPlan {
     case _: Deduplicate | _: DeduplicateWithinWatermark => true
     case _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState => true
     case join: Join => join.left.isStreaming && join.right.isStreaming
-    case other => ofAnyKind.contains(other.getClass.getSimpleName)
+    // Not getSimpleName: Java 8 throws an InternalError for some classes inside Scala's objects.
+    case other => ofAnyKind.contains(other.getClass.getName.split("[.$]").last)
   }
 }

@@ -94,6 +94,13 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def mayRunParts: Boolean =
     !asked.getConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "true").toBoolean
 
+  /** Format 1 of such state declares its timeout as too short a number. RocksDB refuses that, Spark's own store not. */
+  private def hasNarrowTimeout: Boolean =
+    asked.getConf(SQLConf.FLATMAPGROUPSWITHSTATE_STATE_FORMAT_VERSION) == 1 && execution.analyzedPlan.exists {
+      case _: FlatMapGroupsWithState | _: FlatMapGroupsInPandasWithState => true
+      case _ => false
+    }
+
   def facts(found: Option[CheckpointFacts]): QueryFacts = {
     val (trigger, triggerMs) = execution.trigger match {
       case ProcessingTimeTrigger(ms) => "processing_time" -> ms
@@ -112,7 +119,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      providerChosen = isChosen || mayRunParts || Connect.runsBatchesElsewhere(execution),
+      providerChosen = isChosen || mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution),
       provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
       checkpointFormat = found.fold(CheckpointFormat.asked(asked))(_.format),
       checkpointPartitions = found.map(_.partitions),

@@ -207,7 +207,6 @@ def quoted(text: str) -> str:
     return f"'{text}'" if len(text) <= LONGEST_TEXT else f"'{text[:LONGEST_TEXT]}…'"
 
 
-_BOUNDS = (queries.LOWER, queries.UPPER, queries.TARGET)
 _VERTICES = "vertices"
 
 
@@ -297,8 +296,8 @@ def _policy(root: Node, errors: Errors) -> PolicyFile:
             entry = _Entry.read(path, node, queries.DECLARED, errors, also=(_VERTICES,))
             if entry is None:
                 continue
-            if entry.own.texts:
-                settings[name] = entry.own.texts
+            if own := entry.own.texts:
+                settings[name] = own
             vertices, shares = _query(entry, defaults or WantedBounds(), errors)
             if vertices is not None:
                 bounds[name] = vertices
@@ -362,21 +361,21 @@ class _Entry:
 
     def bounds(self, usual: WantedBounds, errors: Errors) -> WantedBounds | None:
         """Return the bounds, what is missing from `usual`, or None if the entry has other fields alone."""
-        if self.node.entries and not any(key in self.lines for key in _BOUNDS):
+        if self.node.entries and not any(key in self.lines for key in queries.BOUNDS):
             return None
         if not self.node.entries:
             message = f"{self.path} is empty, allowed is lowerBound and upperBound: write one or remove it"
             errors.add(self.node.line, message)
-        if not all(key in self.own.values for key in _BOUNDS if key in self.lines):
+        if not all(key in self.own.values for key in queries.BOUNDS if key in self.lines):
             return usual
         wanted = self.own.bounds(usual)
         if NO_BOUND != wanted.upper < wanted.lower:
-            said = ["" if key in self.lines else " of the defaults" for key in _BOUNDS]
+            said = ["" if key in self.lines else " of the defaults" for key in queries.BOUNDS]
             message = (
                 f"{self.path}.lowerBound is {wanted.lower}{said[0]}, allowed is up to upperBound, "
                 f"{wanted.upper}{said[1]}: write {wanted.upper} or less"
             )
-            errors.add(min(self.lines[key] for key in _BOUNDS if key in self.lines), message)
+            errors.add(min(self.lines[key] for key in queries.BOUNDS if key in self.lines), message)
         target = None if wanted.target == NO_BOUND else wanted.target
         better = wanted.nearest_target()
         if better is not None and queries.TARGET in self.lines:
@@ -413,7 +412,7 @@ def _query(
     if _VERTICES not in entry.rest:
         bounds = entry.bounds(defaults, errors)
         return None if bounds is None else {SHUFFLE: bounds}, shares
-    for key in (key for key in _BOUNDS if key in entry.lines):
+    for key in (key for key in queries.BOUNDS if key in entry.lines):
         where = f"{entry.path}.{key.name}"
         message = f"{where} is beside vertices, allowed is one of the two: move it to vertices.{SHUFFLE}"
         errors.add(entry.lines[key], message)

@@ -34,7 +34,6 @@ _ALLOWED = (
     f"{', '.join(OF_QUERY)}, schedulerMode, policy, explicitParallelism, stateStore, maxParallelism, "
     "adaptiveScheduler.…, schedule.…, autoscale.… and restartStrategy.…"
 )
-_BOUNDS = (queries.LOWER, queries.UPPER, queries.TARGET)
 _SOURCE = re.compile(r"(.+)\.(source-\d+)", re.ASCII)
 _LIKE = 0.75
 
@@ -74,7 +73,7 @@ class OwnSettings:
     @property
     def has_bounds(self) -> bool:
         """Whether there is a bound or a target."""
-        return any(key in self.values for key in _BOUNDS)
+        return any(key in self.values for key in queries.BOUNDS)
 
     def bounds(self, usual: WantedBounds) -> WantedBounds:
         """Return the bounds, each that was not given from `usual`."""
@@ -226,8 +225,8 @@ class _Found:
                 share = WantedSharing(groups={source: share.group})
             if share.says_something:
                 sharing[query] = share.over(sharing.get(query, NOTHING_WANTED))
-            if own.texts:
-                texts[query] = own.texts
+            if said := own.texts:
+                texts[query] = said
         return QuerySettings(bounds, sources, sharing, texts)
 
 
@@ -269,7 +268,7 @@ def write(settings: QuerySettings) -> dict[str, str]:
 
 
 def _bounds_by_key(wanted: WantedBounds) -> dict[Key[Any], Any]:
-    return dict(zip(_BOUNDS, (wanted.lower, wanted.upper, wanted.target), strict=True))
+    return dict(zip(queries.BOUNDS, (wanted.lower, wanted.upper, wanted.target), strict=True))
 
 
 def _name(query: str, source: str = "") -> str:

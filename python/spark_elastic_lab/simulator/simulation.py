@@ -12,7 +12,7 @@ from spark_elastic.core.keys import called, key
 from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.policies import EXCLUDED, POLICY, SCHEDULE, WINDOWS, short
-from spark_elastic.core.keys.queries import LOWER, TARGET, UPPER
+from spark_elastic.core.keys.queries import BOUNDS
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.query_settings import PREFIX, split
 from spark_elastic.settings import SettingsError, load
@@ -120,7 +120,7 @@ def _unscaled(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _without_bounds(settings: Mapping[str, str]) -> dict[str, str]:
     """Leave out the declared bounds of queries: a rival sets them, or they are unset."""
-    return {name: value for name, value in settings.items() if _key(name) not in (LOWER, UPPER, TARGET)}
+    return {name: value for name, value in settings.items() if _key(name) not in BOUNDS}
 
 
 def _without_schedule(settings: Mapping[str, str]) -> dict[str, str]:

@@ -85,9 +85,11 @@ SAVEPOINT = Key[str | None](
     per_query="start",
 )
 
-DECLARED = (LOWER, UPPER, TARGET, PRIORITY, WEIGHT, SLOT_SHARING_GROUP)
+BOUNDS = (LOWER, UPPER, TARGET)
+
+DECLARED = (*BOUNDS, PRIORITY, WEIGHT, SLOT_SHARING_GROUP)
 """What is declared for a query, in settings or in the policy file; SAVEPOINT is a setting alone."""
 
-OF_SHUFFLE = (LOWER, UPPER, TARGET, SLOT_SHARING_GROUP)
+OF_SHUFFLE = (*BOUNDS, SLOT_SHARING_GROUP)
 OF_SOURCE = (LOWER, UPPER, SLOT_SHARING_GROUP)
 """What a single vertex can have."""

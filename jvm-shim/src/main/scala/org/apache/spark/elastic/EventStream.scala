@@ -81,7 +81,11 @@ private[spark] final class EventStream {
   }
 
   private def merge(event: Event, now: Long): Boolean = {
-    val at = entries.lastIndexWhere(entry => merged(entry.event, event).nonEmpty)
+    val at = event match {
+      case _: QueryProgress | _: StageCompleted | _: BatchStages =>
+        entries.lastIndexWhere(entry => merged(entry.event, event).nonEmpty)
+      case _ => -1 // no other kind merges, and the listener bus waits for this lock
+    }
     if (at >= 0) {
       val older = entries(at)
       // Keep the older id, and with it the order of ids, and take the newer time.

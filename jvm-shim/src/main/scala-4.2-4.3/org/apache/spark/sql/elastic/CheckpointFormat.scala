@@ -21,14 +21,10 @@ private[elastic] object CheckpointFormat extends FormatSince40 {
   def version(commit: CommitMetadataBase): Int = if (commit.stateUniqueIds.exists(_.nonEmpty)) 2 else 1
 
   /** Let a plan read state in format 2 if it was written so: Spark takes the format from the session that reads. */
-  def readAsWritten(plan: LogicalPlan): Unit = plan.foreach {
-    case relation: DataSourceV2Relation =>
-      relation.table match {
-        case table: StateTable => StateReads.readAsWritten(table)
-        case _ =>
-      }
-    case _ =>
-  }
+  def readAsWritten(plan: LogicalPlan): Unit = tables(plan).foreach(StateReads.readAsWritten)
+
+  def tables(plan: LogicalPlan): Seq[StateTable] =
+    plan.collect { case relation: DataSourceV2Relation => relation.table }.collect { case table: StateTable => table }
 }
 
 private object StateReads {
@@ -37,13 +33,33 @@ private object StateReads {
   private lazy val storeConf = Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#stateConf")
   private lazy val sqlConf = Hidden.field("org.apache.spark.sql.execution.streaming.state.StateStoreConf#sqlConf")
 
-  def readAsWritten(table: StateTable): Unit = {
-    val conf = storeConf.get(table).asInstanceOf[StateStoreConf]
-    val hasIds = options.get(table).asInstanceOf[StateSourceOptions].endOperatorStateUniqueIds.isDefined
-    if (hasIds && conf.stateStoreCheckpointFormatVersion < 2) {
-      val own = sqlConf.get(conf).asInstanceOf[SQLConf] // made for this read
-      own.setConf(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, 2)
-      storeConf.set(table, new StateStoreConf(own, conf.extraOptions))
-    }
+  def readAsWritten(table: StateTable): Unit =
+    if (asked(table).endOperatorStateUniqueIds.isDefined && stores(table).stateStoreCheckpointFormatVersion < 2)
+      use(table, SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> "2")
+
+  /** Let a table read a checkpoint's state in its form, with these ids, instead of what it was made from. */
+  def redirect(
+      table: StateTable,
+      checkpoint: String,
+      form: StateForm,
+      ids: Option[Map[Long, Array[Array[String]]]]): Unit = {
+    val of = ids.flatMap(_.get(asked(table).operatorId.toLong))
+    options.set(
+      table,
+      asked(table)
+        .copy(resolvedCpLocation = checkpoint, startOperatorStateUniqueIds = of, endOperatorStateUniqueIds = of))
+    use(
+      table,
+      SQLConf.STATE_STORE_PROVIDER_CLASS.key -> form.provider,
+      SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> form.format.toString)
+  }
+
+  private def asked(table: StateTable) = options.get(table).asInstanceOf[StateSourceOptions]
+  private def stores(table: StateTable) = storeConf.get(table).asInstanceOf[StateStoreConf]
+
+  private def use(table: StateTable, settings: (String, String)*): Unit = {
+    val own = sqlConf.get(stores(table)).asInstanceOf[SQLConf] // made for this read
+    for ((key, value) <- settings) own.setConfString(key, value)
+    storeConf.set(table, new StateStoreConf(own, stores(table).extraOptions))
   }
 }

@@ -52,11 +52,15 @@ private[elastic] final class StateMove(from: Int) extends SparkStrategy {
 private[elastic] object StateMove {
 
   /** Move the state in a checkpoint with Spark's own offline re-partitioning, which uses this strategy. */
-  def run(session: SparkSession, checkpoint: String, from: Int, to: Int): Unit = {
+  def run(session: SparkSession, checkpoint: String, from: Int, to: Int): Unit =
+    using(session, from)(session.sessionState.streamingCheckpointManager.repartition(checkpoint, to))
+
+  /** Move rows of state that has `from` partitions with this strategy, while `body` runs. */
+  def using[T](session: SparkSession, from: Int)(body: => T): T = {
     val methods = session.sessionState.experimentalMethods
     val before = methods.extraStrategies
     methods.extraStrategies = new StateMove(from) +: before
-    try session.sessionState.streamingCheckpointManager.repartition(checkpoint, to)
+    try body
     finally methods.extraStrategies = before
   }
 }

@@ -11,11 +11,13 @@ import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.runtime.{StreamMetadata, StreamingCheckpointConstants}
 import org.apache.spark.sql.execution.streaming.sinks.FileStreamSink
 import org.apache.spark.sql.execution.streaming.state.OfflineStateRepartitionUtils
+import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Changes the partition count of a query's checkpoint, between two micro-batches or before the first one. (Writing
- * the state beside the running query, and only changes at the boundary, would take changelogs, a reader for those of
- * all column families, and stores at an unknown version. Opening the new stores would remain: 4 s for 1.2 GB.)
+ * Changes the form of a query's state: the partition count between two micro-batches or before the first one, and the
+ * provider and format with it. (Writing the state beside the running query, and only changes at the boundary, would
+ * take changelogs, a reader for those of all column families, and stores at an unknown version. Opening the new stores
+ * would remain: 4 s for 1.2 GB.)
  */
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
   private val session = execution.sparkSessionForStream
@@ -24,7 +26,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 
   private def logs = new CheckpointLogs(session, root)
 
-  /** Moves the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
+  /** Move the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
   def repartition(from: Int, partitions: Int): Unit = {
     Linkage.need(Part.StateMoves)
     CurrentExecution.asOurs(session.sparkContext, s"the state in $root is moved to $partitions partitions") {
@@ -33,8 +35,18 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     closeSinkGap()
   }
 
-  /** Complete an interrupted re-partitioning, or else undo it: Spark would refuse it. Return whether there was one. */
+  /** Give the state the form that new queries of the plugin have, and this partition count. */
+  def convert(partitions: Int): Unit = {
+    Linkage.need(Part.Conversions)
+    new CheckpointRewrite(session, root)(StateForm(partitions, StateForm.RocksDB, 2))
+    closeSinkGap()
+    session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, 2)
+    CheckpointRewrite.useFormat(execution.commitLog, 2)
+  }
+
+  /** Complete an interrupted change, or else undo it: Spark would refuse it. Return whether there was one. */
   def recover(): Boolean = {
+    val isConverted = Linkage.has(Part.Conversions) && new CheckpointRewrite(session, root).recover()
     closeSinkGap()
     val unfinished = unfinishedRepartition()
     unfinished.foreach { case (committed, from, partitions) =>
@@ -44,31 +56,34 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
         case Harmless(e) =>
           logWarning(
             s"spark-elastic: query $called: interrupted move to $partitions partitions undone, $from stay: ${e.getMessage}")
-          logs.offsets.purgeAfter(committed)
+          undo(committed)
       }
     }
-    unfinished.isDefined
+    isConverted || unfinished.isDefined
+  }
+
+  /**
+   * Make a committed batch the last one again. Without ids in their names, files of the state that was not committed
+   * would be taken for those of the next micro-batch, which has the same number.
+   */
+  private def undo(committed: Long): Unit = {
+    if (logs.commits.get(committed).exists(CheckpointFormat.version(_) < 2)) {
+      Linkage.need(Part.Conversions)
+      new CheckpointRewrite(session, root).dropState(committed)
+    }
+    logs.offsets.purgeAfter(committed)
   }
 
   /** Change the settings of a checkpoint without a committed batch: none of its state has been used. */
   def beginAnew(settings: Map[String, String]): Unit = {
     val now = logs
     for (first <- now.offsets.get(0L) if now.commits.getLatestBatchId().isEmpty) {
-      val changed = first match {
-        case v1: OffsetSeq =>
-          v1.copy(metadataOpt = v1.metadataOpt.map {
-            case m: OffsetSeqMetadata => m.copy(conf = m.conf ++ settings)
-            case other => other
-          })
-        case v2: OffsetMap => v2.copy(metadata = v2.metadata.copy(conf = v2.metadata.conf ++ settings))
-        case other => other
-      }
       val path = new Path(root)
       CheckpointFileManager
         .create(path, session.sessionState.newHadoopConf())
         .delete(new Path(path, StreamingCheckpointConstants.DIR_NAME_STATE))
       now.offsets.purgeAfter(-1L)
-      now.offsets.add(0L, changed)
+      now.offsets.add(0L, StateForm.put(first, settings))
     }
   }
 
@@ -78,14 +93,14 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     for {
       (last, offsets) <- now.offsets.getLatest()
       (committed, _) <- now.commits.getLatest()
-      if last > committed && isRepartition(last, now.offsets)
+      if last > committed && (isRepartition(last, now.offsets) || StateForm.isRewrite(last, now.offsets))
       from <- now.offsets.get(committed).flatMap(countIn)
       partitions <- countIn(offsets)
     } yield (committed, from, partitions)
   }
 
   /**
-   * A re-partitioning takes a batch id that the sink never sees. The log of Spark's file sink must have no gaps, or
+   * A change of form takes a batch id that the sink never sees. The log of Spark's file sink must have no gaps, or
    * it cannot be compacted and the query fails some batches later. So that batch gets an empty entry.
    */
   private def closeSinkGap(): Unit = execution.sink match {
@@ -93,7 +108,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
       val now = logs
       for {
         (batch, _) <- now.commits.getLatest()
-        if now.offsets.getLatestBatchId().contains(batch) && batch > 0 && isRepartition(batch, now.offsets)
+        if now.offsets.getLatestBatchId().contains(batch) && StateForm.isRewrite(batch, now.offsets)
       } SinkLog.fill(SinkLog.of(sink), batch)
     case _ => // keeps no such log
   }

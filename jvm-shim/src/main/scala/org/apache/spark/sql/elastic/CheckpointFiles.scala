@@ -37,14 +37,19 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
   }
 
   /** Return all files, those of a folder before those of its subfolders: a snapshot before the files it refers to. */
-  def all(mayVanish: Boolean): Seq[CheckpointFile] = {
-    def below(path: Path): Seq[FileStatus] = {
+  def all(mayVanish: Boolean): Seq[CheckpointFile] = below(root, path => mayVanish && path != root)
+
+  /** Return all files in a subfolder; none if it does not exist. */
+  def below(name: String): Seq[CheckpointFile] = below(at(name), _ => true)
+
+  private def below(folder: Path, mayVanish: Path => Boolean): Seq[CheckpointFile] = {
+    def statuses(path: Path): Seq[FileStatus] = {
       val (folders, plain) =
         try fs.listStatus(path).toSeq.partition(_.isDirectory)
-        catch { case _: FileNotFoundException if mayVanish && path != root => (Nil, Nil) } // a task's, gone by now
-      plain ++ folders.flatMap(f => below(f.getPath))
+        catch { case _: FileNotFoundException if mayVanish(path) => (Nil, Nil) } // a task's, gone by now
+      plain ++ folders.flatMap(f => statuses(f.getPath))
     }
-    below(root).map(f => CheckpointFile(root.toUri.relativize(f.getPath.toUri).getPath, f))
+    statuses(folder).map(f => CheckpointFile(root.toUri.relativize(f.getPath.toUri).getPath, f))
   }
 
   /** Return the start of a text; None if the file is missing, or empty as a killed writer leaves it. */

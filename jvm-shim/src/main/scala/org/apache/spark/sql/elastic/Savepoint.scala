@@ -30,7 +30,9 @@ private[elastic] object Savepoint extends Logging {
    */
   val Mark = ".spark-elastic"
   private val Numbered = """(\d+)(?:\D.*)?""".r
-  private val StateFile = """(\d+)(?:_[^.]*)?\.(?:delta|snapshot|changelog|zip)(?:\.crc)?""".r
+
+  /** The name of a file with a version of state. */
+  val StateFile = """(\d+)(?:_[^.]*)?\.(?:delta|snapshot|changelog|zip)(?:\.crc)?""".r
   private val Name = """savepoint-\d{1,18}-[0-9a-f]{8}""".r
   private val NoteOf = s"""\\.($Name)\\.note""".r
   private val writing = ConcurrentHashMap.newKeySet[Path]() // notes of the savepoints that this driver is writing

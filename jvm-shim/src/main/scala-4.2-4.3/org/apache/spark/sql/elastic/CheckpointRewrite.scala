@@ -1,0 +1,388 @@
+package org.apache.spark.sql.elastic
+
+import org.apache.hadoop.fs.{FileUtil, Path}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.elastic.Hidden
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.elastic.Moved.SparkSession
+import org.apache.spark.sql.execution.datasources.v2.state.StateSourceOptions
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.SerializableConfiguration
+
+/**
+ * Rewrites the state of a checkpoint in another form: another provider, format or partition count. The result is a
+ * batch of its own, after the last committed one and with its offsets, as for Spark's re-partitioning.
+ *
+ * All of it is written to a folder inside the checkpoint first; the entry of the commit log is written there last. If
+ * it is missing after a crash, the folder is deleted: nothing outside it has been changed. If it is there, the files are
+ * moved to their places and the two logs get their entries, as often as it takes. The files of the old form stay: those
+ * that would confuse a reader of the new one are moved to a folder beside. Both are there until `forget`.
+ *
+ * Spark's own classes read and write the rows, as bytes. Its reader accepts RocksDB alone, for no reason of its own: it
+ * reads the folder, which says so, and is then pointed to the real state.
+ */
+private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: String) extends Logging {
+  import CheckpointRewrite._
+
+  private val session = asked.cloneSession()
+  private val root = StateRoot(session, checkpoint)
+  private val conf = session.sessionState.newHadoopConf()
+  private val files = new CheckpointFiles(new Path(root), conf)
+  private val work = new CheckpointFiles(files.at(Work), conf)
+  private val original = new CheckpointFiles(files.at(Original), conf)
+  private def logs = new CheckpointLogs(session, root)
+  private def workLogs = new CheckpointLogs(session, work.root.toString)
+
+  /** The last committed batch, with its entries in both logs. */
+  private lazy val (batch, offsets, commit) = {
+    val now = logs
+    val (last, entry) = now.commits.getLatest().getOrElse(refuse("it has no committed micro-batch"))
+    if (now.offsets.getLatestBatchId().exists(_ > last))
+      refuse(s"its micro-batch ${last + 1} has begun and is not committed; run the query until it is")
+    (last, now.offsets.get(last).getOrElse(refuse(s"it has no offsets of micro-batch $last")), entry)
+  }
+  private lazy val from = StateForm.of(offsets, commit).getOrElse(refuse("its offsets are without settings"))
+
+  private lazy val operators: Seq[OperatorStateMetadata] = {
+    val reader = new StateMetadataPartitionReader(root, new SerializableConfiguration(conf), batch)
+    val found = reader.allOperatorStateMetadata.toSeq
+    if (found.isEmpty) refuse("its state is not described, as before Spark 3.5; run one micro-batch with a newer Spark")
+    found
+  }
+
+  /** Rewrite the state and return the number of the new batch. */
+  def apply(to: StateForm): Long = {
+    recover()
+    check(to)
+    val isDone =
+      try {
+        write(to)
+        true
+      } finally if (!isDecided) work.fs.delete(work.root, true)
+    if (isDone) publish()
+    batch + 1
+  }
+
+  /** Complete a rewrite whose state is all written, or discard its files. Return whether there was one. */
+  def recover(): Boolean = {
+    val isFound = work.fs.exists(work.root)
+    if (isFound) {
+      if (isDecided && isNext) publish()
+      else work.fs.delete(work.root, true)
+      logWarning(
+        s"spark-elastic: interrupted rewrite of the state in $checkpoint ${if (isPublished) "completed" else "undone"}")
+    }
+    isFound
+  }
+
+  /** Return the state as the last committed batch left it. It is read when rows are asked for, also after changes. */
+  def rows(operator: Long, store: String): DataFrame = session.withActive {
+    val local = new CheckpointFiles(new Path(org.apache.spark.util.Utils.createTempDir().toURI), conf)
+    describe(local, from.format)
+    read(local, operator, store)
+  }
+
+  private def check(to: StateForm): Unit = {
+    val families = operators.filter(o => hasFamilies(o)).map(_.operatorInfo.operatorName)
+    if (to == from) refuse(s"its state already has $from")
+    if (!Set(StateForm.RocksDB, StateForm.InMemory)(from.provider))
+      refuse(s"its state is in a store of ${from.provider}")
+    if (to.isInMemory && to.format != 1) refuse("Spark's HDFS-backed store has format 1 only")
+    if (to.isInMemory && families.nonEmpty)
+      refuse(s"${families.mkString(", ")} keeps several kinds of state, which only RocksDB can")
+    val isNarrow = operators.exists(_.operatorInfo.operatorName.startsWith("flatMapGroupsWithState")) &&
+      OffsetSeqMetadata.readValue(offsets.metadataOpt.get, SQLConf.FLATMAPGROUPSWITHSTATE_STATE_FORMAT_VERSION) == "1"
+    if (isNarrow && !to.isInMemory)
+      refuse(
+        "flatMapGroupsWithState in state format 1 declares its timeout as too short a number, which RocksDB rejects")
+  }
+
+  private def hasFamilies(operator: OperatorStateMetadata): Boolean =
+    operator.stateStoresMetadata.exists(store => schemas(operator, store).exists(_.colFamilyName != Default))
+
+  private def schemas(operator: OperatorStateMetadata, store: StateStoreMetadata): List[StateStoreColFamilySchema] = {
+    val id = StateStoreId(files.at("state").toString, operator.operatorInfo.operatorId, 0, store.storeName)
+    val paths = store match {
+      case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths.map(new Path(_))
+      case _ => Nil
+    }
+    new StateSchemaCompatibilityChecker(StateStoreProviderId(id, java.util.UUID.randomUUID), conf, paths)
+      .readSchemaFile()
+  }
+
+  /** Write the state, and the entries of both logs, to the folder of this rewrite. */
+  private def write(to: StateForm): Unit = {
+    session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
+    session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, to.format)
+    describe(work, to.format)
+    workLogs.offsets.add(batch + 1, StateForm.put(offsets, to))
+    val ids = CurrentExecution.asOurs(session.sparkContext, s"the state in $checkpoint gets $to") {
+      session.withActive {
+        StateMove.using(session, from.partitions) {
+          if (to.isInMemory) writeInMemory(to.partitions) else writeRocksDB(to.partitions)
+        }
+      }
+    }
+    workLogs.commits.add(batch + 1, StateForm.put(commit, ids))
+  }
+
+  private def writeRocksDB(partitions: Int): Option[Map[Long, Array[Array[String]]]] = {
+    val place = work.root.toString
+    val logs = new StreamingQueryCheckpointMetadata(session, place)
+    val move = (state: DataFrame) => moved(redirected(state), partitions)
+    new StateRewriter(session, batch, batch + 1, place, conf, None, Some(move), Some(logs)).run()
+  }
+
+  /** Spark's writer would load an empty store at a version, which this provider cannot. Its first version is one. */
+  private def writeInMemory(partitions: Int): Option[Map[Long, Array[Array[String]]]] = {
+    session.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false") // of a file that gets another name
+    session.conf.set(SQLConf.STATE_STORE_PROVIDER_CLASS.key, StateForm.InMemory)
+    val confs = SerializableConfiguration.broadcast(session.sparkContext, conf)
+    for (operator <- operators; store <- operator.stateStoresMetadata) {
+      val id = operator.operatorInfo.operatorId
+      val writer = new InMemoryWriter(
+        StateStoreConf(session.sessionState.conf),
+        work.at("state").toString,
+        id,
+        store.storeName,
+        schemas(operator, store).head)
+      val rows = moved(read(work, id, store.storeName), partitions).queryExecution.toRdd
+      rows.mapPartitions { part => writer.write(part, confs.value.value); Iterator.empty[Int] }.count()
+    }
+    None
+  }
+
+  private def moved(state: DataFrame, partitions: Int): DataFrame =
+    if (partitions == from.partitions) state else state.repartition(partitions, col("partition_key"))
+
+  /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
+  private def describe(to: CheckpointFiles, format: Int): Unit = {
+    to.fs.delete(to.root, true)
+    for {
+      operator <- operators
+      id = operator.operatorInfo.operatorId
+      of <- Seq("_metadata", "0/_metadata") ++ operator.stateStoresMetadata.map(store =>
+        s"0/${store.storeName}/_metadata")
+      path = files.at(s"state/$id/$of") if files.fs.exists(path)
+    } FileUtil.copy(files.fs, path, to.fs, to.at(s"state/$id/$of"), false, true, conf)
+    val entries = new CheckpointLogs(session, to.root.toString)
+    entries.offsets.add(batch, StateForm.put(offsets, from.copy(provider = StateForm.RocksDB)))
+    entries.commits.add(batch, if (format == 2) CommitMetadataV2() else CommitMetadata())
+  }
+
+  private def read(described: CheckpointFiles, operator: Long, store: String): DataFrame = redirected(
+    session.read
+      .format("statestore")
+      .option(StateSourceOptions.PATH, described.root.toString)
+      .option(StateSourceOptions.BATCH_ID, batch)
+      .option(StateSourceOptions.OPERATOR_ID, operator)
+      .option(StateSourceOptions.STORE_NAME, store)
+      .option(StateSourceOptions.INTERNAL_ONLY_READ_ALL_COLUMN_FAMILIES, "true")
+      .load())
+
+  private def redirected(state: DataFrame): DataFrame = {
+    CheckpointFormat
+      .tables(state.queryExecution.analyzed)
+      .foreach(StateReads.redirect(_, root, from, commit.stateUniqueIds))
+    state
+  }
+
+  // ---- Publishing
+
+  private def isDecided: Boolean = {
+    val now = workLogs
+    now.commits.getLatestBatchId().exists(now.offsets.getLatestBatchId().contains)
+  }
+
+  /** Whether the decided rewrite is still the next batch, or is the last one already. */
+  private def isNext: Boolean = {
+    val (ours, now) = (workLogs, logs)
+    val number = ours.commits.getLatestBatchId().get
+    val last = now.commits.getLatestBatchId().getOrElse(-1L)
+    val entry = now.offsets.getLatest()
+    (last == number - 1 || last == number) &&
+    entry.exists { case (at, found) => at == number - 1 || (at == number && ours.offsets.get(number).contains(found)) }
+  }
+
+  private def isPublished: Boolean = original.fs.exists(original.at(Note))
+
+  /**
+   * Move everything to its place, in an order that lets Spark see at each moment what there is: with the offsets there,
+   * Spark refuses to start if the count differs, and does not find the state of the new provider otherwise.
+   */
+  private def publish(): Unit = {
+    val ours = workLogs
+    val (number, entry) = ours.commits.getLatest().get
+    val settings = ours.offsets.get(number).get
+    val to = StateForm.of(settings, entry).get
+    val now = logs
+    val last = now.commits.get(number - 1).get
+    val before = StateForm.of(now.offsets.get(number - 1).get, last).get
+    if (now.commits.get(number).isEmpty) {
+      val moves = stateFiles(work).map(name => name -> finalName(name, number + 1, to))
+      if (!now.offsets.add(number, settings) && !now.offsets.get(number).contains(settings))
+        refuse(s"another writer has begun micro-batch $number")
+      if (before.format > to.format && !work.fs.exists(work.at(Aside))) {
+        stateFiles(files).foreach(name => move(files, name, original.at(name)))
+        work.write(Aside, "")
+      }
+      moves.foreach { case (name, target) => move(work, name, files.at(target)) }
+      checkComplete(number, to, entry)
+      describeCount(number, to.partitions)
+      if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
+    }
+    keep(number - 1, before)
+    work.fs.delete(work.root, true)
+  }
+
+  /** Return the names of all files of state in a checkpoint, without descriptions. */
+  private def stateFiles(in: CheckpointFiles): Seq[String] =
+    in.below("state").map(_.name).filterNot(_.split('/').exists(Set("_metadata", "_stateSchema")))
+
+  private def finalName(name: String, version: Long, to: StateForm): String =
+    if (to.isInMemory) name.replaceFirst("/1\\.delta$", s"/$version.snapshot") else name
+
+  private def move(in: CheckpointFiles, name: String, to: Path): Unit = {
+    files.fs.mkdirs(to.getParent)
+    files.fs.delete(to, false) // an object store may have copied it and not deleted the source
+    in.rename(name, to)
+  }
+
+  /** @throws IllegalStateException if another driver has deleted files of this rewrite */
+  private def checkComplete(number: Long, to: StateForm, entry: CommitMetadataBase): Unit =
+    for {
+      operator <- operators
+      (store, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex
+      partition <- 0 until to.partitions
+    } {
+      val id = operator.operatorInfo.operatorId
+      val folder = s"state/$id/$partition" + (if (store == StateStoreId.DEFAULT_STORE_NAME) "" else s"/$store")
+      val unique = entry.stateUniqueIds.map(ids => "_" + ids(id)(partition)(at)).getOrElse("")
+      if (!files.names(folder).exists(_.startsWith(s"${number + 1}$unique.")))
+        throw new IllegalStateException(s"the rewritten state lacks $folder/${number + 1}$unique")
+    }
+
+  /** Note the count where the description of an operator has one for each batch, as Spark does. */
+  private def describeCount(number: Long, partitions: Int): Unit = operators.foreach {
+    case v2: OperatorStateMetadataV2 =>
+      val place = files.at(s"state/${v2.operatorInfo.operatorId}")
+      OperatorStateMetadataWriter
+        .createWriter(place, conf, v2.version, Some(number))
+        .write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))))
+    case _ => // has one count for all batches, which nobody reads
+  }
+
+  // ---- The original
+
+  /** Keep what is needed to go back to a batch, beside its state, and note when that was. */
+  private def keep(number: Long, form: StateForm): Unit = {
+    for (log <- Seq("offsets", "commits")) {
+      val path = original.at(s"$log/$number")
+      FileUtil.copy(files.fs, files.at(s"$log/$number"), original.fs, path, false, true, conf)
+    }
+    original.write(Note, s"${System.currentTimeMillis()}\n$number\n${form.provider}\n${form.format}")
+  }
+
+  /** Return when the state was rewritten, in epoch ms, and after which batch; None if the original is not there. */
+  def kept: Option[(Long, Long)] = original.read(Note).map(_.split('\n')).map(note => (note(0).toLong, note(1).toLong))
+
+  /** Delete the original. Files of RocksDB that nothing refers to are left to Spark, which deletes them. */
+  def forget(): Unit =
+    for (note <- original.read(Note).map(_.split('\n'))) {
+      if (note(2) == StateForm.InMemory) {
+        for (name <- stateFiles(files); Savepoint.StateFile(number) <- Some(name.split('/').last))
+          if (InMemoryFile(name) && number.toLong <= note(1).toLong + 1) files.delete(name)
+      }
+      original.fs.delete(original.root, true)
+    }
+
+  /** Make a committed batch the last one again, with its state as it was before it was rewritten. */
+  def undo(number: Long): Unit = {
+    val now = logs
+    val note = original.read(Note).map(_.split('\n'))
+    if (note.exists(_(1).toLong != number)) refuse(s"the original that is kept is of micro-batch ${note.get(1)}")
+    if (note.isEmpty && !now.commits.get(number).exists(_ => now.offsets.get(number).isDefined))
+      refuse(s"micro-batch $number is not there any more")
+    val isInMemory = note.exists(_(2) == StateForm.InMemory)
+    now.commits.purgeAfter(number)
+    now.offsets.purgeAfter(number)
+    val aside = stateFiles(original)
+    if (aside.isEmpty) dropState(number)
+    for (name <- stateFiles(files) if aside.nonEmpty || (isInMemory && !InMemoryFile(name))) files.delete(name)
+    aside.foreach(name => move(original, name, files.at(name)))
+    for (log <- Seq("offsets", "commits"); name = s"$log/$number" if original.fs.exists(original.at(name)))
+      if (!files.fs.exists(files.at(name))) move(original, name, files.at(name))
+    original.fs.delete(original.root, true)
+  }
+
+  /** Delete state that was written after a committed batch. */
+  def dropState(number: Long): Unit =
+    for (name <- stateFiles(files); Savepoint.StateFile(version) <- Some(name.split('/').last))
+      if (version.toLong > number + 1) files.delete(name)
+
+  private def refuse(why: String): Nothing = throw new IllegalStateException(s"$checkpoint cannot be rewritten: $why")
+}
+
+private[elastic] object CheckpointRewrite {
+  private val Work = ".spark-elastic-rewrite"
+  private val Original = ".spark-elastic-original"
+  private val Note = "note"
+  private val Aside = "aside"
+  private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
+
+  private lazy val commitFormat =
+    Hidden.field("org.apache.spark.sql.execution.streaming.checkpointing.CommitLog#defaultVersion:I")
+
+  /** A run makes its log of commits with the format of its checkpoint, and reads that no more. */
+  def useFormat(log: CommitLog, format: Int): Unit = commitFormat.setInt(log, format)
+
+  private def InMemoryFile(name: String): Boolean = """.*\.(delta|snapshot)(\.crc)?""".r.matches(name)
+}
+
+/** Writes the rows of a partition as the first version of an HDFS-backed store. Runs in tasks. */
+private final class InMemoryWriter(
+    conf: StateStoreConf,
+    root: String,
+    operator: Long,
+    name: String,
+    schema: StateStoreColFamilySchema)
+    extends Serializable {
+
+  def write(rows: Iterator[InternalRow], hadoopConf: org.apache.hadoop.conf.Configuration): Unit = {
+    val id = StateStoreId(root, operator, TaskContext.getPartitionId(), name)
+    val provider = StateStoreProvider.createAndInit(
+      StateStoreProviderId(id, java.util.UUID.randomUUID),
+      schema.keySchema,
+      schema.valueSchema,
+      NoPrefixKeyStateEncoderSpec(schema.keySchema),
+      useColumnFamilies = false,
+      conf,
+      hadoopConf,
+      useMultipleValuesPerKey = false,
+      stateSchemaProvider = None)
+    try {
+      val store = provider.getStore(0)
+      try {
+        rows.foreach(row =>
+          store.put(unsafe(row, 1, schema.keySchema.length), unsafe(row, 2, schema.valueSchema.length)))
+        store.commit()
+      } finally if (!store.hasCommitted) store.abort()
+    } finally provider.close()
+  }
+
+  private def unsafe(row: InternalRow, column: Int, fields: Int): UnsafeRow = {
+    val bytes = row.getBinary(column)
+    val result = new UnsafeRow(fields)
+    result.pointTo(bytes, bytes.length)
+    result
+  }
+}

@@ -40,6 +40,11 @@ _IGNORING: Mapping[str, Differences] = {
         "SPARK-29544: adaptive skew join with different join types": _OF_OWN_NUMBER,
         "metrics of the shuffle read": _OF_OWN_NUMBER,
     },
+    f"{_EXECUTION}streaming.MicroBatchExecutionSuite": {
+        "Query cannot be started if there's an unfinished repartition batch": (
+            "the plugin completes the interrupted re-partitioning, and the query starts"
+        ),
+    },
     f"{_EXECUTION}CoalesceShufflePartitionsSuite": {
         "determining the number of reducers: complex query 2": _OF_OWN_NUMBER,
     },

@@ -49,7 +49,8 @@ private[spark] case class QueryFacts(
     movesState: Boolean,
     sources: Seq[SourceFacts],
     keptBounds: Option[String] = None,
-    keptBatches: Option[String] = None)
+    keptBatches: Option[String] = None,
+    originalSince: Option[Long] = None)
 
 /** A failed run: the class names of all causes, whether any is an IOException, and the end offsets of its batch. */
 private[spark] case class Failure(
@@ -244,6 +245,9 @@ private[spark] case class LimitRows(id: String, query: String, run: String, sour
 
 /** Keeps a text of the policy beside the checkpoint of a query, whichever run it is in; one text per name. */
 private[spark] case class KeepText(id: String, query: String, name: String, text: Option[String]) extends AboutQuery
+
+/** Deletes what is kept of a checkpoint's state from before it was converted. */
+private[spark] case class DropOriginal(id: String, query: String) extends AboutQuery
 private[spark] case class RequestExecutors(id: String, total: Int) extends Action
 private[spark] case class KillExecutors(id: String, executors: Seq[String]) extends Action
 private[spark] case class DecommissionExecutors(id: String, executors: Seq[String]) extends Action
@@ -347,7 +351,8 @@ private[spark] object Contract {
   private val actions: Map[String, Class[_ <: Action]] = Seq(
     named(classOf[Configure], classOf[TurnOff], classOf[Report]),
     named(classOf[StartQuery], classOf[HoldQuery], classOf[FailQuery], classOf[CancelQuery], classOf[Rescale]),
-    named(classOf[TakeSavepoint], classOf[BoundSources], classOf[LimitRows], classOf[KeepText]),
+    named(classOf[TakeSavepoint], classOf[BoundSources], classOf[LimitRows]),
+    named(classOf[KeepText], classOf[DropOriginal]),
     named(classOf[RequestExecutors], classOf[KillExecutors], classOf[DecommissionExecutors])).flatten.toMap
 
   val mapper: ObjectMapper = new ObjectMapper()

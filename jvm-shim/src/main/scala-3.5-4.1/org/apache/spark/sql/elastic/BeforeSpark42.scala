@@ -14,7 +14,10 @@ private[elastic] final class StateMover(execution: StreamExecution) {
   def repartition(from: Int, partitions: Int): Unit =
     throw new IllegalStateException(
       s"Spark ${execution.sparkSession.version} cannot move state from $from to $partitions partitions")
+  def convert(partitions: Int): Unit = repartition(partitions, partitions)
   def recover(): Boolean = false
+  def originalSince: Option[Long] = None
+  def dropOriginal(): Unit = {}
   def beginAnew(settings: Map[String, String]): Unit = {} // the plugin chooses no store
 }
 

@@ -22,7 +22,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   def look(): Unit = {}
 
   /** Change the query's count; one with state before its first micro-batch. Return whether state was moved. */
-  def repartition(partitions: Int, next: Batch): Boolean = {
+  def repartition(partitions: Int, next: Batch, converts: Boolean): Boolean = {
     if (query.stateful && execution.offsetLog.getLatestBatchId().isDefined) {
       new StateMover(execution).repartition(query.partitions, partitions)
     }

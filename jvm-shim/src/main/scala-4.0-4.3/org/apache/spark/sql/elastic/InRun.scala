@@ -13,15 +13,22 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   /** Read what a move begins with, and change nothing: unavailable storage then costs the move, not the query. */
   def look(): Unit = if (query.stateful) CheckpointFacts.of(execution)
 
-  /** Change the query's count, with any state of micro-batches that have run. Return whether state was moved. */
-  def repartition(partitions: Int, next: Batch): Boolean = {
+  /**
+   * Change the query's count, with any state of micro-batches that have run. Return whether state was moved.
+   *
+   * @param converts whether the state also gets another store and format
+   */
+  def repartition(partitions: Int, next: Batch, converts: Boolean): Boolean = {
     val hasState = query.stateful && execution.offsetLog.getLatestBatchId().isDefined
     if (hasState) {
       // Spark forgets where stores are open, and spreads the next tasks evenly. Accepted race: an executor's
       // maintenance may find a store inactive just when its task takes it. That task fails, and Spark repeats it.
       execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
-      state.repartition(query.partitions, partitions)
-      query.use(partitions)
+      if (converts) convert(partitions)
+      else {
+        state.repartition(query.partitions, partitions)
+        query.use(partitions)
+      }
       resume(newSources = false)
     } else {
       query.use(partitions)
@@ -30,13 +37,19 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
     hasState
   }
 
+  private def convert(partitions: Int): Unit = {
+    state.convert(partitions)
+    CheckpointFacts.of(execution).foreach(query.use)
+    new QueryStart(execution, stateful = true).commitLittle()
+  }
+
   /** Complete or undo a re-partitioning that has begun, and continue from what the checkpoint says then. */
   def recover(): Unit = recover(newSources = false)
 
   private def recover(newSources: Boolean): Unit = {
     if (query.stateful) {
       state.recover()
-      CheckpointFacts.of(execution).foreach(found => query.use(found.partitions))
+      CheckpointFacts.of(execution).foreach(query.use)
     }
     resume(newSources)
   }

@@ -1,5 +1,8 @@
 package org.apache.spark.sql.elastic
 
+import scala.util.Using
+
+import org.apache.commons.io.IOUtils
 import org.apache.hadoop.fs.{FileUtil, Path}
 
 import org.apache.spark.TaskContext
@@ -20,11 +23,12 @@ import org.apache.spark.util.SerializableConfiguration
 
 /**
  * Rewrites the state of a checkpoint in another form: another provider, format or partition count. The result is a
- * batch of its own, after the last committed one and with its offsets, as for Spark's re-partitioning.
+ * batch of its own after the last committed one, with its offsets, as for Spark's re-partitioning. If a batch has begun,
+ * which sinks may know by its number, the result takes the place of the last committed one instead.
  *
  * All of it is written to a folder inside the checkpoint first; the entry of the commit log is written there last. If
  * it is missing after a crash, the folder is deleted: nothing outside it has been changed. If it is there, the files are
- * moved to their places and the two logs get their entries, as often as it takes. The files of the old form stay: those
+ * moved to their places and the logs get their entries, as often as it takes. The files of the old form stay: those
  * that would confuse a reader of the new one are moved to a folder beside. Both are there until `forget`.
  *
  * Spark's own classes read and write the rows, as bytes. Its reader accepts RocksDB alone, for no reason of its own: it
@@ -42,13 +46,14 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private def logs = new CheckpointLogs(session, root)
   private def workLogs = new CheckpointLogs(session, work.root.toString)
 
-  /** The last committed batch, with its entries in both logs. */
-  private lazy val (batch, offsets, commit) = {
+  /** The last committed batch, with its entries in both logs, and the offsets of the next one if that has begun. */
+  private lazy val (batch, offsets, commit, begun) = {
     val now = logs
     val (last, entry) = now.commits.getLatest().getOrElse(refuse("it has no committed micro-batch"))
-    if (now.offsets.getLatestBatchId().exists(_ > last))
-      refuse(s"its micro-batch ${last + 1} has begun and is not committed; run the query until it is")
-    (last, now.offsets.get(last).getOrElse(refuse(s"it has no offsets of micro-batch $last")), entry)
+    val next = now.offsets.getLatest().filter(_._1 > last)
+    if (next.exists(_._1 > last + 1)) refuse(s"several micro-batches after $last have begun; run the query once")
+    val before = now.offsets.get(last).getOrElse(refuse(s"it has no offsets of micro-batch $last"))
+    (last, before, entry, next.map(_._2))
   }
   private lazy val from = StateForm.of(offsets, commit).getOrElse(refuse("its offsets are without settings"))
 
@@ -59,27 +64,25 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     found
   }
 
-  /** Rewrite the state and return the number of the new batch. */
+  /** Rewrite the state and return the number of the batch that has it. */
   def apply(to: StateForm): Long = {
     recover()
     check(to)
-    val isDone =
-      try {
-        write(to)
-        true
-      } finally if (!isDecided) work.fs.delete(work.root, true)
-    if (isDone) publish()
-    batch + 1
+    forget()
+    try write(to)
+    finally if (!isDecided) work.delete("")
+    publish()
+    if (begun.isEmpty) batch + 1 else batch
   }
 
   /** Complete a rewrite whose state is all written, or discard its files. Return whether there was one. */
   def recover(): Boolean = {
     val isFound = work.fs.exists(work.root)
     if (isFound) {
-      if (isDecided && isNext) publish()
-      else work.fs.delete(work.root, true)
+      val isToComplete = isDecided && isNext
+      if (isToComplete) publish() else discard()
       logWarning(
-        s"spark-elastic: interrupted rewrite of the state in $checkpoint ${if (isPublished) "completed" else "undone"}")
+        s"spark-elastic: interrupted rewrite of the state in $checkpoint ${if (isToComplete) "completed" else "undone"}")
     }
     isFound
   }
@@ -96,6 +99,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (to == from) refuse(s"its state already has $from")
     if (!Set(StateForm.RocksDB, StateForm.InMemory)(from.provider))
       refuse(s"its state is in a store of ${from.provider}")
+    if (begun.nonEmpty && to.format == 1)
+      refuse(s"its micro-batch ${batch + 1} has begun and is not committed; run the query until it is")
     if (to.isInMemory && to.format != 1) refuse("Spark's HDFS-backed store has format 1 only")
     if (to.isInMemory && families.nonEmpty)
       refuse(s"${families.mkString(", ")} keeps several kinds of state, which only RocksDB can")
@@ -124,7 +129,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
     session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, to.format)
     describe(work, to.format)
-    workLogs.offsets.add(batch + 1, StateForm.put(offsets, to))
+    val next = StateForm.put(begun.getOrElse(offsets), to)
+    if (begun.isEmpty) workLogs.offsets.add(batch + 1, next)
     val ids = CurrentExecution.asOurs(session.sparkContext, s"the state in $checkpoint gets $to") {
       session.withActive {
         StateMove.using(session, from.partitions) {
@@ -132,14 +138,23 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
         }
       }
     }
-    workLogs.commits.add(batch + 1, StateForm.put(commit, ids))
+    val entry = StateForm.put(commit, ids)
+    if (begun.nonEmpty) {
+      val entries = new CheckpointLogs(session, work.at(Entries).toString)
+      entries.commits.add(batch, entry)
+      entries.offsets.add(batch, StateForm.put(offsets, to))
+      entries.offsets.add(batch + 1, next)
+      workLogs.offsets.add(batch + 1, next)
+    }
+    workLogs.commits.add(batch + 1, entry)
   }
 
   private def writeRocksDB(partitions: Int): Option[Map[Long, Array[Array[String]]]] = {
     val place = work.root.toString
     val logs = new StreamingQueryCheckpointMetadata(session, place)
     val move = (state: DataFrame) => moved(redirected(state), partitions)
-    new StateRewriter(session, batch, batch + 1, place, conf, None, Some(move), Some(logs)).run()
+    val number = if (begun.isEmpty) batch + 1 else batch
+    new StateRewriter(session, batch, number, place, conf, Some(place), Some(move), Some(logs)).run()
   }
 
   /** Spark's writer would load an empty store at a version, which this provider cannot. Its first version is one. */
@@ -166,7 +181,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
   private def describe(to: CheckpointFiles, format: Int): Unit = {
-    to.fs.delete(to.root, true)
+    to.delete("")
     for {
       operator <- operators
       id = operator.operatorInfo.operatorId
@@ -203,45 +218,78 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     now.commits.getLatestBatchId().exists(now.offsets.getLatestBatchId().contains)
   }
 
-  /** Whether the decided rewrite is still the next batch, or is the last one already. */
+  /** Whether the logs are as the decided rewrite found them, or as it makes them. */
   private def isNext: Boolean = {
     val (ours, now) = (workLogs, logs)
     val number = ours.commits.getLatestBatchId().get
+    val isBegun = work.fs.exists(work.at(Entries))
     val last = now.commits.getLatestBatchId().getOrElse(-1L)
     val entry = now.offsets.getLatest()
-    (last == number - 1 || last == number) &&
-    entry.exists { case (at, found) => at == number - 1 || (at == number && ours.offsets.get(number).contains(found)) }
+    if (isBegun) last == number - 1 && entry.exists(_._1 == number)
+    else
+      (last == number - 1 || last == number) &&
+      entry.exists { case (at, found) =>
+        at == number - 1 || (at == number && ours.offsets.get(number).contains(found))
+      }
   }
 
-  private def isPublished: Boolean = original.fs.exists(original.at(Note))
+  /** Delete what was written, also where it was moved to its place before another run went on without it. */
+  private def discard(): Unit = {
+    if (isDecided) {
+      val ids = workLogs.commits.getLatest().get._2.stateUniqueIds.toSeq.flatMap(_.values.flatten.flatten)
+      stateFiles(files).filter(name => ids.exists(id => name.contains(s"_$id."))).foreach(files.delete)
+      if (!work.fs.exists(work.at(Aside))) original.delete("")
+    }
+    work.delete("")
+  }
+
+  private def publish(): Unit = {
+    val ours = workLogs
+    val (number, entry) = ours.commits.getLatest().get
+    val settings = ours.offsets.get(number).get
+    if (work.fs.exists(work.at(Entries))) replace(number - 1, settings, entry)
+    else if (logs.commits.get(number).isEmpty) append(number, settings, entry)
+    work.delete("")
+  }
 
   /**
    * Move everything to its place, in an order that lets Spark see at each moment what there is: with the offsets there,
    * Spark refuses to start if the count differs, and does not find the state of the new provider otherwise.
    */
-  private def publish(): Unit = {
-    val ours = workLogs
-    val (number, entry) = ours.commits.getLatest().get
-    val settings = ours.offsets.get(number).get
-    val to = StateForm.of(settings, entry).get
+  private def append(number: Long, settings: OffsetSeqBase, entry: CommitMetadataBase): Unit = {
     val now = logs
-    val last = now.commits.get(number - 1).get
-    val before = StateForm.of(now.offsets.get(number - 1).get, last).get
-    if (now.commits.get(number).isEmpty) {
-      val moves = stateFiles(work).map(name => name -> finalName(name, number + 1, to))
-      if (!now.offsets.add(number, settings) && !now.offsets.get(number).contains(settings))
-        refuse(s"another writer has begun micro-batch $number")
-      if (before.format > to.format && !work.fs.exists(work.at(Aside))) {
-        stateFiles(files).foreach(name => move(files, name, original.at(name)))
-        work.write(Aside, "")
-      }
-      moves.foreach { case (name, target) => move(work, name, files.at(target)) }
-      checkComplete(number, to, entry)
-      describeCount(number, to.partitions)
-      if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
+    val to = StateForm.of(settings, entry).get
+    val before = StateForm.of(now.offsets.get(number - 1).get, now.commits.get(number - 1).get).get
+    keep(number - 1, before, s"offsets/${number - 1}", s"commits/${number - 1}")
+    if (!now.offsets.add(number, settings) && !now.offsets.get(number).contains(settings))
+      refuse(s"another writer has begun micro-batch $number")
+    if (before.format > to.format && !work.fs.exists(work.at(Aside))) {
+      stateFiles(files).foreach(name => move(files, name, original.at(name)))
+      work.write(Aside, "")
     }
-    keep(number - 1, before)
-    work.fs.delete(work.root, true)
+    moveIn(number + 1, to, entry)
+    describeCount(number, to.partitions)
+    if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
+  }
+
+  /** Replace the entries of a batch and of the next one, which has begun: Spark takes its settings from the last one. */
+  private def replace(number: Long, settings: OffsetSeqBase, entry: CommitMetadataBase): Unit = {
+    val now = logs
+    val before = StateForm.of(now.offsets.get(number).get, now.commits.get(number).get).get
+    val to = StateForm.of(settings, entry).get
+    if (kept.isEmpty) keep(number, before, s"offsets/$number", s"offsets/${number + 1}", s"commits/$number")
+    moveIn(number + 1, to, entry)
+    for (name <- Seq(s"commits/$number", s"offsets/$number", s"offsets/${number + 1}")) {
+      val out = CheckpointFileManager.create(files.root, conf).createAtomic(files.at(name), overwriteIfPossible = true)
+      try Using.resource(work.fs.open(work.at(s"$Entries/$name")))(IOUtils.copy(_, out))
+      catch { case e: Throwable => out.cancel(); throw e }
+      out.close()
+    }
+  }
+
+  private def moveIn(version: Long, to: StateForm, entry: CommitMetadataBase): Unit = {
+    for (name <- stateFiles(work)) move(work, name, files.at(finalName(name, version, to)))
+    checkComplete(version, to, entry)
   }
 
   /** Return the names of all files of state in a checkpoint, without descriptions. */
@@ -258,7 +306,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   }
 
   /** @throws IllegalStateException if another driver has deleted files of this rewrite */
-  private def checkComplete(number: Long, to: StateForm, entry: CommitMetadataBase): Unit =
+  private def checkComplete(version: Long, to: StateForm, entry: CommitMetadataBase): Unit =
     for {
       operator <- operators
       (store, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex
@@ -267,8 +315,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       val id = operator.operatorInfo.operatorId
       val folder = s"state/$id/$partition" + (if (store == StateStoreId.DEFAULT_STORE_NAME) "" else s"/$store")
       val unique = entry.stateUniqueIds.map(ids => "_" + ids(id)(partition)(at)).getOrElse("")
-      if (!files.names(folder).exists(_.startsWith(s"${number + 1}$unique.")))
-        throw new IllegalStateException(s"the rewritten state lacks $folder/${number + 1}$unique")
+      if (!files.names(folder).exists(_.startsWith(s"$version$unique.")))
+        throw new IllegalStateException(s"the rewritten state lacks $folder/$version$unique")
     }
 
   /** Note the count where the description of an operator has one for each batch, as Spark does. */
@@ -283,45 +331,35 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   // ---- The original
 
-  /** Keep what is needed to go back to a batch, beside its state, and note when that was. */
-  private def keep(number: Long, form: StateForm): Unit = {
-    for (log <- Seq("offsets", "commits")) {
-      val path = original.at(s"$log/$number")
-      FileUtil.copy(files.fs, files.at(s"$log/$number"), original.fs, path, false, true, conf)
-    }
+  /** Keep the entries of a batch, whose state stays where it is, and note its form and the time. */
+  private def keep(number: Long, form: StateForm, entries: String*): Unit = {
+    for (name <- entries) FileUtil.copy(files.fs, files.at(name), original.fs, original.at(name), false, true, conf)
     original.write(Note, s"${System.currentTimeMillis()}\n$number\n${form.provider}\n${form.format}")
   }
 
-  /** Return when the state was rewritten, in epoch ms, and after which batch; None if the original is not there. */
-  def kept: Option[(Long, Long)] = original.read(Note).map(_.split('\n')).map(note => (note(0).toLong, note(1).toLong))
+  private def kept: Option[Kept] = CheckpointRewrite.kept(files)
 
   /** Delete the original. Files of RocksDB that nothing refers to are left to Spark, which deletes them. */
-  def forget(): Unit =
-    for (note <- original.read(Note).map(_.split('\n'))) {
-      if (note(2) == StateForm.InMemory) {
-        for (name <- stateFiles(files); Savepoint.StateFile(number) <- Some(name.split('/').last))
-          if (InMemoryFile(name) && number.toLong <= note(1).toLong + 1) files.delete(name)
-      }
-      original.fs.delete(original.root, true)
-    }
+  def forget(): Unit = {
+    for (note <- kept if note.isInMemory; name <- stateFiles(files) if note.has(name)) files.delete(name)
+    original.delete("")
+  }
 
-  /** Make a committed batch the last one again, with its state as it was before it was rewritten. */
+  /** Make a committed batch the last one again, with its state and what had begun as before the rewrite. */
   def undo(number: Long): Unit = {
     val now = logs
-    val note = original.read(Note).map(_.split('\n'))
-    if (note.exists(_(1).toLong != number)) refuse(s"the original that is kept is of micro-batch ${note.get(1)}")
-    if (note.isEmpty && !now.commits.get(number).exists(_ => now.offsets.get(number).isDefined))
+    val note = kept
+    if (note.exists(_.batch != number)) refuse(s"the original that is kept is of micro-batch ${note.get.batch}")
+    if (note.isEmpty && (now.commits.get(number).isEmpty || now.offsets.get(number).isEmpty))
       refuse(s"micro-batch $number is not there any more")
-    val isInMemory = note.exists(_(2) == StateForm.InMemory)
     now.commits.purgeAfter(number)
     now.offsets.purgeAfter(number)
     val aside = stateFiles(original)
-    if (aside.isEmpty) dropState(number)
-    for (name <- stateFiles(files) if aside.nonEmpty || (isInMemory && !InMemoryFile(name))) files.delete(name)
-    aside.foreach(name => move(original, name, files.at(name)))
-    for (log <- Seq("offsets", "commits"); name = s"$log/$number" if original.fs.exists(original.at(name)))
-      if (!files.fs.exists(files.at(name))) move(original, name, files.at(name))
-    original.fs.delete(original.root, true)
+    if (note.isEmpty) dropState(number)
+    for (of <- note; name <- stateFiles(files) if aside.nonEmpty || !of.mayHave(name)) files.delete(name)
+    for (name <- aside ++ original.below("offsets").map(_.name) ++ original.below("commits").map(_.name))
+      move(original, name, files.at(name))
+    original.delete("")
   }
 
   /** Delete state that was written after a committed batch. */
@@ -336,7 +374,8 @@ private[elastic] object CheckpointRewrite {
   private val Work = ".spark-elastic-rewrite"
   private val Original = ".spark-elastic-original"
   private val Note = "note"
-  private val Aside = "aside"
+  private val Aside = "aside" // the files that would confuse a reader have been moved
+  private val Entries = "entries" // that replace those of the logs, if a batch has begun
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
 
   private lazy val commitFormat =
@@ -345,7 +384,30 @@ private[elastic] object CheckpointRewrite {
   /** A run makes its log of commits with the format of its checkpoint, and reads that no more. */
   def useFormat(log: CommitLog, format: Int): Unit = commitFormat.setInt(log, format)
 
-  private def InMemoryFile(name: String): Boolean = """.*\.(delta|snapshot)(\.crc)?""".r.matches(name)
+  /** What is kept: when the state was rewritten (epoch ms), after which batch, and which form it had. */
+  final case class Kept(at: Long, batch: Long, provider: String, format: Int) {
+    def isInMemory: Boolean = provider == StateForm.InMemory
+
+    /** Whether a file has a version of its state. */
+    def has(name: String): Boolean = name.split('/').last match {
+      case file @ Savepoint.StateFile(version) =>
+        val isOfForm = if (isInMemory) InMemoryFile.matches(file) else format == 2 || !file.contains('_')
+        isOfForm && version.toLong <= batch + 1
+      case _ => false
+    }
+
+    /** Whether a file may be part of its state: files of RocksDB have names of their own. */
+    def mayHave(name: String): Boolean =
+      has(name) || (!isInMemory && !Savepoint.StateFile.matches(name.split('/').last))
+  }
+
+  private val InMemoryFile = """.*\.(delta|snapshot)(\.crc)?""".r
+
+  def kept(files: CheckpointFiles): Option[Kept] = files.read(s"$Original/$Note").map(_.split('\n')).collect {
+    case Array(at, batch, provider, format) => Kept(at.toLong, batch.toLong, provider, format.toInt)
+  }
+
+  def isInterrupted(files: CheckpointFiles): Boolean = files.fs.exists(files.at(Work))
 }
 
 /** Writes the rows of a partition as the first version of an HDFS-backed store. Runs in tasks. */

@@ -36,11 +36,11 @@ private[elastic] object StateForm {
   }
 
   /** Return the entry for the same offsets with the state in another form. */
-  def put(offsets: OffsetSeqBase, form: StateForm): OffsetSeqBase = put(
-    offsets,
-    Map(
-      SQLConf.SHUFFLE_PARTITIONS.key -> form.partitions.toString,
-      SQLConf.STATE_STORE_PROVIDER_CLASS.key -> form.provider))
+  def put(offsets: OffsetSeqBase, form: StateForm): OffsetSeqBase = put(offsets, settings(form))
+
+  def settings(form: StateForm): Map[String, String] = Map(
+    SQLConf.SHUFFLE_PARTITIONS.key -> form.partitions.toString,
+    SQLConf.STATE_STORE_PROVIDER_CLASS.key -> form.provider)
 
   /** Return the entry of the commit log with other ids of state files; None is format 1. */
   def put(commit: CommitMetadataBase, ids: Option[Map[Long, Array[Array[String]]]]): CommitMetadataBase = commit match {

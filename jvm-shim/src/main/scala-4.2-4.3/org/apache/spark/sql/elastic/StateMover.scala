@@ -25,6 +25,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   private val called = QueryRun.called(execution)
 
   private def logs = new CheckpointLogs(session, root)
+  private def files = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
 
   /** Move the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
   def repartition(from: Int, partitions: Int): Unit = {
@@ -38,15 +39,32 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   /** Give the state the form that new queries of the plugin have, and this partition count. */
   def convert(partitions: Int): Unit = {
     Linkage.need(Part.Conversions)
-    new CheckpointRewrite(session, root)(StateForm(partitions, StateForm.RocksDB, 2))
+    val form = StateForm(partitions, StateForm.RocksDB, 2)
+    if (logs.commits.getLatestBatchId().isEmpty) beginAnew(StateForm.settings(form))
+    else new CheckpointRewrite(session, root)(form)
     closeSinkGap()
-    session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, 2)
-    CheckpointRewrite.useFormat(execution.commitLog, 2)
+    useFormat(2)
+  }
+
+  /** Return when the state was converted (epoch ms), if the original is still kept. */
+  def originalSince: Option[Long] = CheckpointRewrite.kept(files).map(_.at)
+
+  def dropOriginal(): Unit = new CheckpointRewrite(session, root).forget()
+
+  /** Let the run go on in the format of its checkpoint: it has read its logs before. */
+  private def useFormat(format: Int): Unit = {
+    session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, format)
+    CheckpointRewrite.useFormat(execution.commitLog, format)
+    execution.offsetLog.batchCache.clear()
+    execution.commitLog.batchCache.clear()
   }
 
   /** Complete an interrupted change, or else undo it: Spark would refuse it. Return whether there was one. */
   def recover(): Boolean = {
-    val isConverted = Linkage.has(Part.Conversions) && new CheckpointRewrite(session, root).recover()
+    val isConverted = Linkage.has(Part.Conversions) && CheckpointRewrite.isInterrupted(files) &&
+      new CheckpointRewrite(session, root).recover()
+    if (isConverted)
+      logs.commits.getLatest().foreach { case (_, commit) => useFormat(CheckpointFormat.version(commit)) }
     closeSinkGap()
     val unfinished = unfinishedRepartition()
     unfinished.foreach { case (committed, from, partitions) =>

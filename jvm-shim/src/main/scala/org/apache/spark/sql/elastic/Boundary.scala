@@ -137,8 +137,11 @@ private[elastic] final class Boundary(
 
   private def goOn(answer: Option[QueryOrder]): Unit = {
     val from = System.nanoTime()
-    val partitions = answer.collect { case start: StartQuery => start.partitions }.flatten
-    val problem = partitions.filter(_ != query.partitions).flatMap(move)
+    val problem = answer.collect { case s: StartQuery => s }.flatMap { start =>
+      val partitions = start.partitions.getOrElse(query.partitions)
+      val converts = start.rescalable && query.isToBeConverted
+      if (converts || partitions != query.partitions) move(partitions, converts) else None
+    }
     query.started(answer, millisSince(from), problem)
   }
 
@@ -178,14 +181,19 @@ private[elastic] final class Boundary(
       StreamExecutionAccess.terminate(execution)
     } catch { case Harmless(e) if !query.isStopped => query.failed(order, Savepoint.why(query.called)(e)) }
 
-  /** Change the query's partition count, with the state of a stateful one. Return why it was not changed, if so. */
-  private def move(partitions: Int): Option[String] = {
-    query.showIdle("Rescaling")
+  /**
+   * Change the query's partition count, with the state of a stateful one. Return why it was not changed, if so.
+   *
+   * @param converts whether the state also gets the store and format that can be re-partitioned
+   */
+  private def move(partitions: Int, converts: Boolean = false): Option[String] = {
+    query.showIdle(if (converts) "Converting the checkpoint" else "Rescaling")
     var isBegun = false
+    def isMoved = query.partitions == partitions && !(converts && query.isToBeConverted)
     try {
       inRun.look()
       isBegun = true
-      hasMoved = inRun.repartition(partitions, next)
+      hasMoved = inRun.repartition(partitions, next, converts)
       None
     } catch {
       case NonFatal(_) if query.isStopped => throw new InterruptedException // the next start completes it
@@ -194,9 +202,9 @@ private[elastic] final class Boundary(
         if (isBegun) {
           failure =
             bringBack(System.nanoTime(), patienceMs(dueAt - System.currentTimeMillis(), intervalMs), FirstPauseMs)
-          hasMoved = query.partitions == partitions // it was completed after all
+          hasMoved = isMoved // it was completed after all
         }
-        Option.when(query.partitions != partitions)(String.valueOf(e.getMessage))
+        Option.when(!isMoved)(String.valueOf(e.getMessage))
     }
   }
 

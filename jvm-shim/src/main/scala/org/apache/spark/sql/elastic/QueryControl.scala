@@ -91,10 +91,9 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
       .getOrElse(throw new IllegalArgumentException(s"there is no run ${order.run} of a query ${order.query}"))
       .order(order)
 
-  def keep(order: KeepText): Unit =
-    find(order.query)
-      .getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
-      .keep(order)
+  /** Return the query that an order is about. */
+  def of(order: AboutQuery): QueryRun =
+    find(order.query).getOrElse(throw new IllegalArgumentException(s"there is no query ${order.query}"))
 
   /** Return the bounds of the tasks that read each source of a query. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =

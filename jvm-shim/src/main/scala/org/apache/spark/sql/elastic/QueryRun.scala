@@ -60,7 +60,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
       if (control.add(this) && refusal.isEmpty)
         ask(QuerySubmitted(facts.get, run), untilHeld = true, control.startWaitMs)
       else None
-    if (answer.exists { case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false }) {
+    val rescalable = answer.exists {
+      case s: StartQuery => s.rescalable; case h: HoldQuery => h.rescalable; case _ => false
+    }
+    if (rescalable && found.isEmpty) {
       start.makeRescalable()
       facts = facts.map(_.copy(provider = "rocksdb", checkpointFormat = 2))
     }
@@ -153,6 +156,16 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     count = Some(partitions)
   }
 
+  /** Take over what the checkpoint says after a change of its state. */
+  def use(found: CheckpointFacts): Unit = {
+    use(found.partitions)
+    facts = facts.map(QueryStart.facts(_, found))
+  }
+
+  /** Whether its checkpoint exists and has another form than the plugin gives to new ones. */
+  def isToBeConverted: Boolean =
+    facts.exists(f => f.checkpointPartitions.nonEmpty && (f.provider != "rocksdb" || f.checkpointFormat < 2))
+
   // ---- on the policy's thread
 
   /** Carry out an order, or leave it to the stream thread. */
@@ -221,6 +234,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     beside(order)(kept.write())
   }
 
+  def dropOriginal(order: DropOriginal): Unit = beside(order)(new StateMover(execution).dropOriginal())
+
   /** Run an order on its own thread. It has an outcome even if no thread can be created. */
   private def beside(order: Action, why: Throwable => String = e => String.valueOf(e.getMessage))(body: => Unit): Unit =
     try Daemon.start("elastic-order")(control.events.outcome(order, why)(body))
@@ -237,8 +252,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Return its checkpoint, if its state can be re-partitioned. */
   def rescalable: Option[String] =
-    Option.when(stateful && facts.exists(f => f.provider == "rocksdb" && f.checkpointFormat == 2))(
-      execution.resolvedCheckpointRoot)
+    Option.when(stateful && facts.exists(_.provider == "rocksdb"))(execution.resolvedCheckpointRoot)
 
   def boundsOfSources: Map[SparkDataStream, SourceBounds] =
     if (sourceBounds.isEmpty) Map.empty else StreamSources.of(execution).zip(sourceBounds).toMap

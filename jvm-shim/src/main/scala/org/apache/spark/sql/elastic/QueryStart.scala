@@ -68,7 +68,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       // own as well, since the thread that starts it may have that of another query (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
-      if (found.exists(facts => provider(facts.provider) == "rocksdb") && format == 2 && !isChosen) commitLittle()
+      if (found.exists(facts => QueryStart.provider(facts.provider) == "rocksdb") && format == 2 && !isChosen)
+        commitLittle()
       if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
     }
 
@@ -83,7 +84,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 
   /** Any format will do until a batch is committed. RocksDB that the user has not chosen was the plugin's choice. */
   private def withFirstFormat(facts: CheckpointFacts): CheckpointFacts = {
-    val isOurs = provider(facts.provider) == "rocksdb" && !isChosen
+    val isOurs = QueryStart.provider(facts.provider) == "rocksdb" && !isChosen
     facts.copy(format = if (isOurs) 2 else CheckpointFormat.asked(asked))
   }
 
@@ -110,7 +111,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       case other => RealTime(other).fold(throw new IllegalStateException(s"unknown trigger $other"))("real_time" -> _)
     }
     val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
-    QueryFacts(
+    val facts = QueryFacts(
       query = execution.id.toString,
       name = Option(execution.name),
       stateful = stateful,
@@ -120,20 +121,22 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
       providerChosen = isChosen || mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution),
-      provider = provider(found.fold(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS))(_.provider)),
-      checkpointFormat = found.fold(CheckpointFormat.asked(asked))(_.format),
+      provider = QueryStart.provider(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS)),
+      checkpointFormat = CheckpointFormat.asked(asked),
       checkpointPartitions = found.map(_.partitions),
       pending = found.exists(_.pending),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
       movesState = Linkage.has(Part.StateMoves),
-      sources = StreamSources.facts(execution.analyzedPlan))
+      sources = StreamSources.facts(execution.analyzedPlan),
+      originalSince = if (found.isEmpty) None else new StateMover(execution).originalSince)
+    found.fold(facts)(QueryStart.facts(facts, _))
   }
 
   /**
    * RocksDB chosen by the plugin commits one small file, as the user's store would: changes, no checksum. Each new file
    * costs milliseconds. A checkpoint may be written with and without these settings.
    */
-  private def commitLittle(): Unit = {
+  def commitLittle(): Unit = {
     val little = Seq(
       s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
       "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
@@ -149,11 +152,17 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       s"spark-elastic: query ${QueryRun.called(execution)}: new checkpoint, can be rescaled; to start from it without the " +
         s"plugin, set ${CheckpointFormat.Key.mkString}=2")
   }
+}
 
-  private def provider(name: String): String =
+private[elastic] object QueryStart {
+  def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"
     else "other"
+
+  /** Return the facts about a query with what its checkpoint says. */
+  def facts(query: QueryFacts, found: CheckpointFacts): QueryFacts =
+    query.copy(provider = provider(found.provider), checkpointFormat = found.format)
 }
 
 /** Whether a streaming plan keeps state, and with it a partition count that its checkpoint fixes. */

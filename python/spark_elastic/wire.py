@@ -76,6 +76,7 @@ ACTION_TYPES: tuple[type[ac.Action], ...] = (
     ac.BoundSources,
     ac.LimitRows,
     ac.KeepText,
+    ac.DropOriginal,
     ac.RequestExecutors,
     ac.KillExecutors,
     ac.DecommissionExecutors,

@@ -93,6 +93,8 @@ def test_every_field_of_the_core_is_reached_by_some_key() -> None:
         rescaling.RESCALE_POLICY: "always",
         rescaling.EXPLICIT_PARALLELISM: "fixed",
         rescaling.STATE_STORE: "unchanged",
+        rescaling.CONVERT: "never",
+        rescaling.KEEP_ORIGINAL_MS: 17,
         rescaling.MAX_PARALLELISM: 12,
         rescaling.STRATEGY: "fixed-delay",
         application.SLOT_IDLE_MS: 13,

@@ -107,7 +107,8 @@ class StartQuery(QueryOrder):
     """Start a query that waits for an answer, initially or after a failure.
 
     `partitions` None leaves the count as it is. A count other than the checkpoint's moves the state first.
-    `rescalable` gives a new checkpoint a form that can be re-partitioned later. `stages` says that the shim
+    `rescalable` gives a new checkpoint a form that can be re-partitioned later, and converts an older one to
+    it. `stages` says that the shim
     asks about the stages of its micro-batches as it does for other batch stages.
     """
 
@@ -209,6 +210,11 @@ class KeepText(AboutQuery):
 
     name: Literal["bounds", "batches", "store"]
     text: str | None
+
+
+@frozen(kw_only=True)
+class DropOriginal(AboutQuery):
+    """Delete what is kept of a query's state from before it was converted."""
 
 
 @frozen(kw_only=True)

@@ -90,7 +90,8 @@ class QueryFacts:
     `pending` says that the last batch of the checkpoint was started but not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
     `moves_state` says that this Spark can re-partition state, whatever the checkpoint. `kept_bounds` and
-    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint.
+    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint. `original_since` is when
+    its state was converted (epoch ms), None if there is no original of it any more.
     """
 
     query: str
@@ -111,6 +112,7 @@ class QueryFacts:
     sources: tuple[SourceFacts, ...] = ()
     kept_bounds: str | None = None
     kept_batches: str | None = None
+    original_since: int | None = None
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,7 @@ from spark_elastic.core.keys import application, batch, policies, rescaling
 from spark_elastic.core.keys.key import PREFIX, Key, of
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.keys.policies import DECLARED, PolicyChain
-from spark_elastic.core.keys.rescaling import ExplicitParallelism, Mode, RescalePolicy, StateStore
+from spark_elastic.core.keys.rescaling import Convert, ExplicitParallelism, Mode, RescalePolicy, StateStore
 
 
 @frozen(kw_only=True)
@@ -74,6 +74,8 @@ class CoreSettings:
 
     explicit_parallelism: ExplicitParallelism = of(rescaling.EXPLICIT_PARALLELISM)
     state_store: StateStore = of(rescaling.STATE_STORE)
+    convert: Convert = of(rescaling.CONVERT)
+    keep_original_ms: int = of(rescaling.KEEP_ORIGINAL_MS)
     max_parallelism: int = of(rescaling.MAX_PARALLELISM)
     divide_ordered: bool = of(batch.DIVIDE_ORDERED)
     bounds: Mapping[str, WantedBounds] = field(factory=dict)

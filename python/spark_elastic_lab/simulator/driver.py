@@ -213,7 +213,7 @@ class Driver:
             case ac.LimitRows(query=query, sources=sources):
                 self._done(action)
                 self.queries[query].source.limit = sum(source.rows for source in sources)
-            case ac.HoldQuery() | ac.BoundSources() | ac.KeepText() | ac.Configure():
+            case ac.HoldQuery() | ac.BoundSources() | ac.KeepText() | ac.DropOriginal() | ac.Configure():
                 self._done(action)
             case _:
                 raise TypeError(f"{type(action).__name__} is nothing that a simulated driver can do")

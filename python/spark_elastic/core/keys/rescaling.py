@@ -10,6 +10,7 @@ Mode = Literal["reactive", "adaptive", "off"]
 RescalePolicy = Literal["gain", "always"]
 ExplicitParallelism = Literal["fixed", "upperBound", "ignore"]
 StateStore = Literal["rescalable", "unchanged"]
+Convert = Literal["ask", "atStart", "never"]
 
 EXPLICIT_MEANINGS: Kind[ExplicitParallelism] = choice("fixed", "upperBound", "ignore")
 
@@ -149,6 +150,22 @@ STATE_STORE = Key[StateStore](
     "rescalable",
     "`rescalable`: new queries get RocksDB and checkpoint format 2 unless the user chose a state store, "
     "so that their state can be re-partitioned. `unchanged`: they keep Spark's default.",
+    per_query="start",
+)
+CONVERT = Key[Convert](
+    "stateStore.convert",
+    choice("ask", "atStart", "never"),
+    "ask",
+    "What happens to a checkpoint whose state is in Spark's HDFS-backed store, or in RocksDB with checkpoint "
+    "format 1. `atStart`: it is converted to the form of new queries when its query starts, unless the user "
+    "chose a state store. `ask`: the log and the Elastic tab say how to convert it. `never`: they do not.",
+    per_query="start",
+)
+KEEP_ORIGINAL_MS = Key(
+    "stateStore.keepOriginal",
+    duration(),
+    86_400_000,
+    "How long the files of a converted checkpoint's original state are kept.",
     per_query="start",
 )
 MAX_PARALLELISM = Key(

@@ -122,7 +122,7 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         held=record.run_state == "held",
         idle=record.load.pace.idle,
         moving=any(order.kind == "rescale" for order in record.orders.pending.values()),
-        movable=is_movable(record.facts, record.checkpoint.provider, record.checkpoint.format, own),
+        movable=is_movable(record.facts, record.checkpoint.provider, own),
         samples=memory.samples,
         earlier=memory.earlier,
         applied=memory.applied,

@@ -84,7 +84,7 @@ class QueryMachine:
                 strategy=strategy_of(facts, own or settings), recovering=info.run_state == "failed"
             ),
             partitions=partitions,
-            checkpoint=Checkpoint(provider=facts.provider, format=facts.checkpoint_format),
+            checkpoint=Checkpoint.found(facts, own or settings),
             history=History(limit=settings.history_size),
             settings=own,
         )
@@ -98,19 +98,21 @@ class QueryMachine:
     def handle(self, event: inner.QueryInput, turn: Turn) -> None:
         """React to an event about this query, and then update its place in the queue."""
         record = self.record
-        take_in(event, Step(record, turn, STATES))
+        step = Step(record, turn, STATES)
+        take_in(event, step)
+        step.drop_original()
         state = record.state
         turn.moves.look(
             record.facts.query, moving=state.moving_until is not None, candidate=state.candidate(record)
         )
 
     def keep_timer(self, turn: Turn) -> None:
-        """Set or cancel the timer to match the state's wait, once all queries have processed the event.
+        """Set or cancel the timer to match what is due next, once all queries have processed the event.
 
         A wait belongs to the state that set it, and ends with that state.
         """
         record = self.record
-        due, timer = record.state.due, record.timer
+        due, timer = record.due, record.timer
         if timer is not None and timer.at != due:
             turn.cancel_timer(timer)
             record.timer = timer = None

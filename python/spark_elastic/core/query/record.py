@@ -23,7 +23,7 @@ from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.failed import FailedBatches, FailedMove
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
-from spark_elastic.core.rescale.situation import REPARTITIONED_FORMAT
+from spark_elastic.core.rescale.situation import OWN_FORMAT
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Footing, Timer, Turn
@@ -166,16 +166,27 @@ class Shares:
 
 @define(kw_only=True)
 class Checkpoint:
-    """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that."""
+    """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that.
+
+    `original_until` is how long the original of a converted state is kept (epoch ms), None if there is none.
+    """
 
     provider: Provider
     format: int
     becomes_rescalable: bool = False
+    original_until: int | None = None
+
+    @classmethod
+    def found(cls, facts: QueryFacts, settings: CoreSettings) -> Checkpoint:
+        """Take up the checkpoint that the facts describe."""
+        since = facts.original_since
+        until = None if since is None or settings.hands_off else since + settings.keep_original_ms
+        return cls(provider=facts.provider, format=facts.checkpoint_format, original_until=until)
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was started in a form that can be re-partitioned."""
         self.provider = "rocksdb"
-        self.format = REPARTITIONED_FORMAT
+        self.format = OWN_FORMAT
 
 
 @define(kw_only=True)
@@ -321,6 +332,12 @@ class QueryRecord:
         """Whether a live query has other slots than its state was last notified of."""
         return self.shares.now != self.shares.known and not self.state.final
 
+    @property
+    def due(self) -> int | None:
+        """The end of the state's wait, or of the time for which an original is kept; None without either."""
+        until = None if self.state.final else self.checkpoint.original_until
+        return min((at for at in (self.state.due, until) if at is not None), default=None)
+
     def declare(self, requirements: Requirements) -> None:
         """Set the declared requirements; those in force follow with `BoundsChanged`."""
         self.declared = requirements
@@ -341,7 +358,7 @@ class QueryRecord:
         self.moves.failed.validate()
         self.orders.validate()
         assert self.target is None or self.target >= 1
-        due = self.state.due
+        due = self.due
         assert (self.timer is None) == (due is None)
         assert self.timer is None or self.timer.at == due
 

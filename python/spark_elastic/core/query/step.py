@@ -15,6 +15,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.actions import (
     Action,
     CancelQuery,
+    DropOriginal,
     FailQuery,
     HoldQuery,
     Rescale,
@@ -470,9 +471,7 @@ class Step:
     @property
     def _store_of(self) -> StoreOf:
         record = self.record
-        movable = (
-            repartition_obstacle(record.facts, record.checkpoint.provider, record.checkpoint.format) is None
-        )
+        movable = repartition_obstacle(record.facts, record.checkpoint.provider, self.settings) is None
         if not record.facts.stateful or record.facts.provider_chosen or not movable:
             return "user"
         first = record.facts.checkpoint_partitions is None and record.load.last_progress is None
@@ -526,7 +525,7 @@ class Step:
             query=record.facts.query,
             run=record.run,
             partitions=partitions,
-            rescalable=self._makes_rescalable(),
+            rescalable=choice.converts or self._makes_rescalable(),
             stages=self.settings.mode != "off",
         )
         record.target = partitions
@@ -614,6 +613,18 @@ class Step:
         action = FailQuery(id=turn.next_action(), cause=turn.cause, query=query, run=run, message=message)
         self._ordered("end", action)
 
+    def drop_original(self) -> None:
+        """Delete the original of a converted state once it has been kept long enough."""
+        record, turn = self.record, self.turn
+        until = record.checkpoint.original_until
+        if until is None or until > self.now or record.state.final:
+            return
+        record.checkpoint.original_until = None
+        action = DropOriginal(id=turn.next_action(), cause=turn.cause, query=record.facts.query)
+        record.orders.note_keeping(action.id, "original_not_dropped")
+        turn.report("original_dropped", query=record.facts.query)
+        turn.emit(action)
+
     def stop_for_good(self) -> None:
         """Order the end of a query."""
         record, turn = self.record, self.turn
@@ -694,6 +705,8 @@ class Step:
         unasked = self.give_up("start")
         if record.checkpoint.becomes_rescalable and not unasked:
             record.checkpoint.note_rescalable()
+            if record.facts.checkpoint_partitions is not None:
+                record.checkpoint.original_until = self.now + self.settings.keep_original_ms
         record.checkpoint.becomes_rescalable = False
         record.run = event.run
         record.run_state = "running"
@@ -771,6 +784,8 @@ class Step:
         self.order = order = record.orders.pending.pop(event.action, None)
         if isinstance(event, ev.ActionDone) or order is None or order.replaced:
             return
+        if order.kind == "start":
+            record.checkpoint.becomes_rescalable = False
         if order.kind in ("start", "rescale"):
             record.moves.failed.failed(order.target, self.now)
         if order.target is not None and record.target == order.target:

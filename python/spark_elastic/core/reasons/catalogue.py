@@ -30,6 +30,13 @@ BOUNDS_REASONS: Mapping[str, Reason] = {
         "failed",
         "Could not store the requested bounds with the checkpoint, a new driver starts without them: {error}",
     ),
+    "original_dropped": Reason(
+        "info",
+        "Delete the original of the converted state: spark.elastic.stateStore.keepOriginal has passed.",
+    ),
+    "original_not_dropped": Reason(
+        "failed", "Could not delete the original of the converted state, it stays: {error}"
+    ),
     "slots_shared": Reason(
         "info",
         "May use {slots} of {total_slots:slot}: lower bounds reserve {reserved}, the rest is shared "
@@ -163,6 +170,10 @@ REASONS: Mapping[str, Reason] = {
         "Re-partition state {before} → {after:partition} before starting on {slots:slot}: batch "
         "{before_ms:ms} → {after_ms:ms} expected.",
     ),
+    "start_converted": Reason(
+        "start",
+        "Convert the checkpoint to RocksDB, {before} → {after:partition}, before starting on {slots:slot}.",
+    ),
     "start_checkpoint_same": Reason(
         "start",
         "Start with the checkpoint's {before:partition}: fits {slots:slot}.",
@@ -234,19 +245,24 @@ REASONS: Mapping[str, Reason] = {
         "Keep the checkpoint's {before:partition}: re-partitioning state needs Spark 4.2 or later.",
         once=True,
     ),
+    "no_repartition_unconverted": Reason(
+        "nothing_to_do",
+        "Keep the checkpoint's {before:partition}: its state is in Spark's HDFS-backed store. Set "
+        "spark.elastic.stateStore.convert=atStart to convert it when the query starts, or stop the query and "
+        "type 'spark-elastic checkpoint convert CHECKPOINT --to rocksdb'.",
+        once=True,
+    ),
+    "no_repartition_chosen": Reason(
+        "nothing_to_do",
+        "Keep the checkpoint's {before:partition}: its state is in Spark's HDFS-backed store, which this "
+        "query needs or its user chose (docs/checkpoints.md says when). To convert it, stop the query and "
+        "type 'spark-elastic checkpoint convert CHECKPOINT --to rocksdb'.",
+        once=True,
+    ),
     "no_repartition_provider": Reason(
         "nothing_to_do",
         "Keep the checkpoint's {before:partition}: re-partitioning needs state in RocksDB, not in the "
-        "{provider} provider. For a new checkpoint, leave "
-        "spark.sql.streaming.stateStore.providerClass unset with spark.elastic.stateStore=rescalable.",
-        once=True,
-    ),
-    "no_repartition_format": Reason(
-        "nothing_to_do",
-        "Keep the checkpoint's {before:partition}: re-partitioning needs checkpoint format 2, not "
-        "{format}. For a new checkpoint, set "
-        "spark.sql.streaming.stateStore.checkpointFormatVersion=2, or leave it unset with "
-        "spark.elastic.stateStore=rescalable.",
+        "{provider} provider.",
         once=True,
     ),
     "explicit_ignored": Reason(

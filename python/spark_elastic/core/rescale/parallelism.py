@@ -6,6 +6,8 @@ but is still read in the number of tasks that its bounds say.
 
 from __future__ import annotations
 
+from attrs import evolve
+
 from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.rescale.gain import OVERHEAD_MS, waves
 from spark_elastic.core.rescale.situation import (
@@ -14,6 +16,7 @@ from spark_elastic.core.rescale.situation import (
     HORIZON_MS,
     Choice,
     Situation,
+    converts,
     gain_of,
     is_beyond_bounds,
     makes_rescalable,
@@ -108,7 +111,7 @@ def choose_running(now: Situation) -> Choice:
         return _choose_in_place(now, possible)
     if now.facts.trigger in ENDING_TRIGGERS:
         return nothing(now, "never_rescaled")
-    obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
+    obstacle = repartition_obstacle(now.facts, now.provider, now.settings)
     if obstacle is not None:
         return nothing(now, obstacle)
     return _choose_move(now, possible)
@@ -302,7 +305,7 @@ def _is_for_ever(now: Situation) -> bool:
     """Return whether the count of a new checkpoint can never change, because its state cannot be moved."""
     if not now.facts.stateful or makes_rescalable(now.facts, now.settings):
         return False
-    obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
+    obstacle = repartition_obstacle(now.facts, now.provider, now.settings)
     # State without keys is in one partition, whatever the count.
     return obstacle is not None and not now.facts.global_state
 
@@ -320,7 +323,9 @@ def _choose_for_growth(now: Situation, possible: int) -> Choice:
 
 
 def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
-    obstacle = repartition_obstacle(now.facts, now.provider, now.checkpoint_format)
+    if converts(now.facts, now.provider, now.checkpoint_format, now.settings):
+        return _choose_conversion(evolve(now, provider="rocksdb"), possible)
+    obstacle = repartition_obstacle(now.facts, now.provider, now.settings)
     if obstacle is not None:
         return nothing(now, obstacle)
     target = wanted_count(now, possible)
@@ -350,6 +355,25 @@ def _choose_start_of_checkpoint(now: Situation, possible: int) -> Choice:
         after=target,
         numbers=gain.numbers(),
         compared=(now, possible),
+    )
+
+
+def _choose_conversion(now: Situation, possible: int) -> Choice:
+    """Choose the count of a checkpoint that is converted: its state is rewritten anyway, into any count.
+
+    It may be converted beside others that move state: later its stores are open, and cannot change.
+    """
+    target = count_with_reserve(now, possible) if has_reserve(now) else wanted_count(now, possible)
+    if target == now.failed_target:
+        return nothing(now, "failed_before", after=target, numbers=gain_of(now, target).numbers())
+    return Choice(
+        way="start",
+        reason="start_converted",
+        partitions=target,
+        before=now.partitions,
+        after=target,
+        numbers={"slots": now.slots},
+        converts=True,
     )
 
 

@@ -94,8 +94,8 @@ GROWTH = 4
 
 UNTOUCHED_TRIGGERS = ("continuous", "real_time")
 ENDING_TRIGGERS = ("once", "available_now")
-REPARTITIONED_FORMAT = 2
-"""The checkpoint format that re-partitioning needs."""
+OWN_FORMAT = 2
+"""The checkpoint format of new queries: names of state files are unique."""
 
 Alternative = tuple[int, float]
 """Another count, and the duration of a batch with it in ms."""
@@ -151,7 +151,8 @@ class Situation:
 class Choice:
     """An answer: `partitions` None leaves the count alone. `before` and `after` are the counts compared.
 
-    `gain` is the computed gain of a move, `reads` the number of tasks that should read the sources.
+    `gain` is the computed gain of a move, `reads` the number of tasks that should read the sources. With
+    `converts` the start also converts the checkpoint.
 
     Most choices are made only to see that nothing has changed: alternatives are computed on access.
     """
@@ -164,6 +165,7 @@ class Choice:
     numbers: Mapping[str, float | int | str] = field(factory=dict)
     gain: Gain | None = None
     reads: int | None = None
+    converts: bool = False
     _compared: tuple[Situation, int] | None = field(default=None, alias="compared", repr=False)
 
     @property
@@ -196,14 +198,34 @@ def makes_rescalable(facts: QueryFacts, settings: CoreSettings) -> bool:
     )
 
 
-def is_movable(facts: QueryFacts, provider: Provider, checkpoint_format: int, settings: CoreSettings) -> bool:
+def converts(facts: QueryFacts, provider: Provider, checkpoint_format: int, settings: CoreSettings) -> bool:
+    """Return whether the start of a query converts its checkpoint to the form of new queries."""
+    return (
+        settings.convert == "atStart"
+        and facts.checkpoint_partitions is not None
+        and not settings.hands_off
+        and is_convertible(facts, provider, checkpoint_format)
+    )
+
+
+def is_convertible(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> bool:
+    """Return whether a checkpoint can be converted, and would gain from it."""
+    return (
+        facts.moves_state
+        and not facts.global_state
+        and not facts.provider_chosen
+        and (provider == "hdfs" or (provider == "rocksdb" and checkpoint_format < OWN_FORMAT))
+    )
+
+
+def is_movable(facts: QueryFacts, provider: Provider, settings: CoreSettings) -> bool:
     """Return whether the count of a query can be changed while it runs, in any way."""
     if untouched(facts, settings) is not None:
         return False
     if not facts.stateful:
         return facts.in_place
     ends = facts.trigger in ENDING_TRIGGERS
-    return not ends and repartition_obstacle(facts, provider, checkpoint_format) is None
+    return not ends and repartition_obstacle(facts, provider, settings) is None
 
 
 def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
@@ -217,17 +239,17 @@ def untouched(facts: QueryFacts, settings: CoreSettings) -> str | None:
     return None
 
 
-def repartition_obstacle(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> str | None:
+def repartition_obstacle(facts: QueryFacts, provider: Provider, settings: CoreSettings) -> str | None:
     """Return the reason why the state of this query cannot be re-partitioned, None if it can."""
     if facts.global_state:
         return "no_repartition_global"
     if not facts.moves_state:
         return "no_repartition_spark"
-    if provider != "rocksdb":
+    if provider == "rocksdb":
+        return None
+    if provider != "hdfs" or settings.convert == "never":
         return "no_repartition_provider"
-    if checkpoint_format < REPARTITIONED_FORMAT:
-        return "no_repartition_format"
-    return None
+    return "no_repartition_chosen" if facts.provider_chosen else "no_repartition_unconverted"
 
 
 def possible_count(now: Situation) -> int | None:

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import StartQuery
-from spark_elastic.core.events import (
-    QueryInfo,
-)
+from spark_elastic.core.actions import DropOriginal, StartQuery
+from spark_elastic.core.events import ActionDone, ActionFailed, QueryInfo
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, decisions, only, orders, reasons
 
 
@@ -57,8 +55,9 @@ class TestOldCheckpoint:
     @pytest.mark.parametrize(
         ("change", "reason", "names"),
         [
-            ({"provider": "hdfs"}, "no_repartition_provider", "stateStore.providerClass"),
-            ({"checkpoint_format": 1}, "no_repartition_format", "checkpointFormatVersion=2"),
+            ({"provider": "hdfs"}, "no_repartition_unconverted", "stateStore.convert=atStart"),
+            ({"provider": "hdfs", "provider_chosen": True}, "no_repartition_chosen", "its user chose"),
+            ({"provider": "other"}, "no_repartition_provider", "needs state in RocksDB"),
             ({"global_state": True}, "no_repartition_global", "operator without keys"),
         ],
     )
@@ -73,6 +72,11 @@ class TestOldCheckpoint:
         scene.started(200)
         scene.advance(60_000)
         assert reasons(scene.executor("9") + scene.batches(900, 900, partitions=200)) == []
+
+    def test_format_1_is_moved_as_it_is(self, scene: Scene) -> None:
+        scene.start(2)
+        start = only(scene.submit(OLD, checkpoint_format=1, provider_chosen=True), StartQuery)
+        assert (start.partitions, start.rescalable) == (2, False)
 
     def test_where_the_last_batch_was_not_committed_the_state_is_moved_once_it_runs(
         self, scene: Scene
@@ -107,6 +111,95 @@ class TestOldCheckpoint:
         scene.advance(11_000)
         scene.batch(8000, 200)
         assert scene.query().state == "Restarting"
+
+
+HDFS = {"provider": "hdfs", "checkpoint_format": 1}
+DAY_MS = 86_400_000
+
+
+class TestConversion:
+    """A checkpoint in Spark's own store is converted when its query starts, if the settings say so."""
+
+    @pytest.mark.parametrize("pending", [False, True])
+    @pytest.mark.parametrize(("before", "after"), [(200, 2), (2, 2), (1, 2)])
+    def test_it_gets_the_form_and_the_count_of_a_new_one(
+        self, stage: Stage, before: int, after: int, pending: bool
+    ) -> None:
+        scene = stage(convert="atStart")
+        scene.start(2)
+        actions = scene.submit(OLD, checkpoint_partitions=before, pending=pending, **HDFS)
+        start = only(actions, StartQuery)
+        assert (start.partitions, start.rescalable) == (after, True)
+        assert reasons(actions) == ["start_converted"]
+        scene.send(ActionDone, action=start.id, query="counts", took_ms=900)
+        scene.started(after)
+        # It is moved as others are, later.
+        scene.batches(8000, 8000, partitions=after)
+        scene.executor("1", cores=6)
+        scene.advance(60_000)
+        scene.batches(8000, partitions=after)
+        assert scene.query().target == 8
+
+    def test_format_1_becomes_format_2(self, stage: Stage) -> None:
+        scene = stage(convert="atStart")
+        scene.start(2)
+        assert only(scene.submit(OLD, checkpoint_format=1), StartQuery).rescalable
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {**HDFS, "provider_chosen": True},
+            {**HDFS, "global_state": True},
+            {**HDFS, "moves_state": False},
+            {"provider": "other", "checkpoint_format": 1},
+            {"provider": "rocksdb", "checkpoint_format": 2},
+        ],
+    )
+    def test_nothing_else_is_converted(self, stage: Stage, facts: dict[str, Any]) -> None:
+        scene = stage(convert="atStart")
+        scene.start(2)
+        assert not only(scene.submit(OLD, **facts), StartQuery).rescalable
+
+    @pytest.mark.parametrize("settings", [{"convert": "never"}, {"convert": "atStart", "advise_only": True}])
+    def test_nothing_is_converted_against_the_settings(self, stage: Stage, settings: dict[str, Any]) -> None:
+        scene = stage(**settings)
+        scene.start(2)
+        start = only(scene.submit(OLD, **HDFS), StartQuery)
+        assert (start.partitions, start.rescalable) == (None, False)
+
+    def test_where_it_fails_the_query_goes_on_as_it_was(self, stage: Stage) -> None:
+        scene = stage(convert="atStart")
+        scene.start(2)
+        start = only(scene.submit(OLD, **HDFS), StartQuery)
+        assert reasons(scene.fail(start)) == ["start_failed"]
+        scene.started(200)
+        scene.executor("1", cores=6)
+        actions = scene.advance(600_000) + scene.batches(8000, 8000, partitions=200)
+        assert orders(actions) == []
+        assert scene.query().provider == "hdfs"
+        assert not [a for a in scene.advance(2 * DAY_MS) if isinstance(a, DropOriginal)]
+
+    def test_the_original_is_deleted_once_it_was_kept_long_enough(self, stage: Stage) -> None:
+        scene = stage(convert="atStart")
+        scene.start(2)
+        start = only(scene.submit(OLD, **HDFS), StartQuery)
+        scene.send(ActionDone, action=start.id, query="counts", took_ms=900)
+        scene.started(2)
+        assert not [a for a in scene.advance(DAY_MS - 1_000) if isinstance(a, DropOriginal)]
+        actions = scene.advance(1_000)
+        dropped = only(actions, DropOriginal)
+        assert "original_dropped" in reasons(actions)
+        scene.send(ActionFailed, action=dropped.id, query="counts", error="no such disk")
+        assert "original_not_dropped" in reasons(scene.actions)
+        assert not [a for a in scene.advance(DAY_MS) if isinstance(a, DropOriginal)]
+
+    def test_one_from_an_earlier_start_too(self, stage: Stage) -> None:
+        scene = stage(keep_original_ms=60_000)
+        scene.start(2)
+        scene.submit(OLD, original_since=scene.now - 50_000)
+        scene.started(2)
+        assert not [a for a in scene.advance(9_000) if isinstance(a, DropOriginal)]
+        assert only(scene.advance(1_000), DropOriginal).query == "counts"
 
 
 class TestRestartedPolicy:

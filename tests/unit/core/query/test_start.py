@@ -257,7 +257,7 @@ def test_one_that_was_let_run_as_it_was_has_the_checkpoint_of_its_session(
     scene.fail(late, "query counts runs, it waits for no answer")
     actions = scene.batches(300, 300, partitions=200) + scene.executor("1", cores=8) + scene.advance(600_000)
     assert orders(actions) == []
-    assert "no_repartition_provider" in reasons(scene.actions)
+    assert "no_repartition_unconverted" in reasons(scene.actions)
 
 
 def test_the_maximum_of_the_settings_holds(stage: Stage) -> None:

@@ -159,7 +159,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   /** Take over what the checkpoint says after a change of its state. */
   def use(found: CheckpointFacts): Unit = {
     use(found.partitions)
-    facts = facts.map(QueryStart.facts(_, found))
+    facts = facts.map(QueryStart.facts(_, found).copy(originalSince = new StateMover(execution).originalSince))
   }
 
   /** Whether its checkpoint exists and has another form than the plugin gives to new ones. */

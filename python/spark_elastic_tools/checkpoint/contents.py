@@ -102,7 +102,8 @@ def picture(parts: Sequence[Part]) -> list[str]:
     lines = [f"{'partition':>9}  {'rows':>13}  {'bytes':>10}"]
     for name, part in rows:
         bar = "█" * round(_BAR * part.bytes / largest) if largest else ""
-        lines.append(f"{name:>9}  {part.rows:>13,}  {size(part.bytes):>10}  {bar or '▏'}")
+        bar = bar or ("▏" if part.rows else "")
+        lines.append(f"{name:>9}  {part.rows:>13,}  {size(part.bytes):>10}  {bar}".rstrip())
     return [*lines, _conclusion(parts)]
 
 

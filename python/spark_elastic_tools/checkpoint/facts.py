@@ -30,6 +30,8 @@ _TITLES = {HDFS: "HDFS-backed files", ROCKSDB: "RocksDB"}
 _DEFAULT_PROVIDER = f"{_PACKAGE}.HDFSBackedStateStoreProvider"
 _DEFAULT_PARTITIONS = "200"
 DEFAULT_STORE = "default"
+# Where the shim writes the state before it takes the place of the old one (CheckpointRewrite.scala).
+_WORK = ".spark-elastic-rewrite"
 
 
 class NoCheckpointError(Exception):
@@ -53,15 +55,16 @@ class Files(Protocol):
 class Checkpoint:
     """The checkpoint of a query, as of its last committed batch.
 
-    `started` is a batch that was started after it and is not committed. If `interrupted`, that is no batch of
-    the query, but a change of its state that was cut short. `changed_ms` is the time of the newest entry in
-    its logs, by the clock of their storage.
+    `started` is a batch that was started after it and is not committed. If `is_rewrite`, that is no batch of
+    the query, but a change of its state. `has_work` says that a change which was cut short has left files.
+    `changed_ms` is the time of the newest entry in its logs, by the clock of their storage.
     """
 
     path: str
     committed: int | None
     started: int | None
-    interrupted: bool
+    is_rewrite: bool
+    has_work: bool
     partitions: int
     provider_class: str
     format: int
@@ -73,6 +76,11 @@ class Checkpoint:
     def provider(self) -> str | None:
         """The kind of its state stores, None for another one than Spark's two."""
         return PROVIDERS.get(self.provider_class)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a change of its state was cut short, which has to be completed or undone."""
+        return self.is_rewrite or self.has_work
 
     @property
     def written_by(self) -> str:
@@ -120,7 +128,8 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
         path=path,
         committed=last,
         started=open_batch,
-        interrupted=open_batch is not None and last is not None and _is_rewrite(current, newest),
+        is_rewrite=open_batch is not None and last is not None and _is_rewrite(current, newest),
+        has_work=bool(files.names(_WORK)),
         partitions=int(current.conf.get(SHUFFLE_PARTITIONS, _DEFAULT_PARTITIONS)),
         provider_class=current.conf.get(PROVIDER, _DEFAULT_PROVIDER),
         format=parse_commit(commit) if commit is not None else 1,
@@ -131,10 +140,10 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
 
 
 def _is_rewrite(before: Offsets, after: Offsets) -> bool:
-    """Return whether an entry records changed state: it reads nothing new, and at no later time."""
-    keys = (SHUFFLE_PARTITIONS, PROVIDER)
-    changed = any(before.conf.get(key) != after.conf.get(key) for key in keys)
-    return before.sources == after.sources and (changed or before.timestamp_ms == after.timestamp_ms)
+    """Return whether an entry only gives the state another form: all else is as before, its time too."""
+    form = (SHUFFLE_PARTITIONS, PROVIDER)
+    others = [{key: one.conf[key] for key in one.conf if key not in form} for one in (before, after)]
+    return others[0] == others[1] and evolve(before, conf={}) == evolve(after, conf={})
 
 
 def _offsets(files: Files, batch: int) -> Offsets:

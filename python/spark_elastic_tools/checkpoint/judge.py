@@ -16,7 +16,7 @@ _WITH_STATE = (
 _JOIN = "symmetricHashJoin"
 _KNOWN = (
     *("stateStoreSave", "dedupe", "dedupeWithinWatermark", "sessionWindowStateStoreSaveExec", _JOIN),
-    *("globalLimit", *_GROUPS, *_WITH_STATE),
+    *(*_GROUPS, *_WITH_STATE),
 )
 # From this format of a join's state on, its stores have column families.
 _JOIN_IN_FAMILIES = 3
@@ -39,11 +39,8 @@ def partitions(count: int) -> str:
     return f"{count} partition{'' if count == 1 else 's'}"
 
 
-def unchangeable(checkpoint: Checkpoint) -> str | None:
-    """Return why no change of its state is possible now, None if one is.
-
-    An interrupted change is no reason: it is completed or undone before the next one.
-    """
+def unreadable(checkpoint: Checkpoint) -> str | None:
+    """Return why the rows of its state cannot be read, None if they can."""
     if checkpoint.committed is None:
         return "it has no committed batch: run the query until it has committed one"
     if not checkpoint.operators:
@@ -53,11 +50,6 @@ def unchangeable(checkpoint: Checkpoint) -> str | None:
             f"its state is kept by {checkpoint.provider_class}, and only that of Spark's own providers "
             "(HDFS-backed files, RocksDB) can be changed"
         )
-    if checkpoint.started is not None and not checkpoint.interrupted:
-        return (
-            f"batch {checkpoint.started} is started and not committed, and its sink may have a part of it: "
-            "run the query until it has committed that batch"
-        )
     if any(operator.name is None for operator in checkpoint.operators):
         return (
             f"{checkpoint.written_by} has not recorded what its operators are: run the query until it has "
@@ -65,8 +57,21 @@ def unchangeable(checkpoint: Checkpoint) -> str | None:
         )
     unknown = [str(operator.name) for operator in checkpoint.operators if operator.name not in _KNOWN]
     if unknown:
-        return f"Spark cannot read the keys in the state of its operator {unknown[0]}"
+        return f"Spark has no reader for the whole state of its operator {unknown[0]}"
     return None
+
+
+def unchangeable(checkpoint: Checkpoint) -> str | None:
+    """Return why no change of its state is possible now, None if one is.
+
+    An interrupted change is no reason: it is completed or undone before the next one.
+    """
+    if checkpoint.started is not None and checkpoint.committed is not None and not checkpoint.is_interrupted:
+        return (
+            f"batch {checkpoint.started} is started and not committed, and its sink may have a part of it: "
+            "run the query until it has committed that batch"
+        )
+    return unreadable(checkpoint)
 
 
 def refusal(checkpoint: Checkpoint, target: Target) -> str | None:
@@ -84,17 +89,20 @@ def refusal(checkpoint: Checkpoint, target: Target) -> str | None:
         reason = _needs_hdfs(checkpoint)
     if reason is not None:
         return reason
-    if target.partitions != checkpoint.partitions and not movable(checkpoint):
-        return (
-            "all its state belongs to operators without keys, such as groupBy().count() or limit: it is in "
-            f"one partition, whatever their number; leave it at {checkpoint.partitions}"
-        )
+    if target.partitions != checkpoint.partitions:
+        return unmovable(checkpoint)
     return None
 
 
-def movable(checkpoint: Checkpoint) -> bool:
-    """Return whether any state would be in another partition if their number was another one."""
-    return any(operator.keyed is not False for operator in checkpoint.operators)
+def unmovable(checkpoint: Checkpoint) -> str | None:
+    """Return why its state cannot be in another number of partitions, None if it can."""
+    keyless = next((operator for operator in checkpoint.operators if operator.keyed is False), None)
+    if keyless is None:
+        return None
+    return (
+        f"its operator {keyless.id} ({keyless.name}) has no keys, as in groupBy().count(), so its "
+        f"state is in one partition, whatever their number: leave it at {checkpoint.partitions}"
+    )
 
 
 def _needs_rocksdb(checkpoint: Checkpoint) -> str | None:

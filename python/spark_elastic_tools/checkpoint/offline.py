@@ -18,7 +18,6 @@ _OF_A_ROW = (
     "xxhash64(key_bytes, value_bytes, column_family_name) AS hash",
 )
 _OF_A_PART = (
-    "part",
     "count(1) AS rows",
     "sum(bytes) AS bytes",
     "sum(CAST(hash AS DECIMAL(20, 0))) AS total",
@@ -55,18 +54,27 @@ class Offline:
             return bool(self._jvm.recover(self._spark._jsparkSession, self._root))
 
     def undo(self, batch: int) -> None:
-        """Remove the batch that `rewrite` wrote, which has to be the newest one."""
+        """Remove the newest batch, which has to be a change of its state, complete or not."""
         with java_errors():
             self._jvm.undo(self._spark._jsparkSession, self._root, batch)
 
+    def forget(self) -> None:
+        """Delete what is kept of the state before it was rewritten."""
+        with java_errors():
+            self._jvm.forget(self._spark._jsparkSession, self._root)
+
+    def fill_sink_log(self, folder: str, batch: int) -> None:
+        """Give the log of a file sink in its `folder` the entry of a batch that it has not had."""
+        with java_errors():
+            self._jvm.fillSinkLog(self._spark._jsparkSession, folder, batch)
+
     def measure(self, operator: int, store: str, partitions: int) -> Contents:
         """Read a store as of the last committed batch, and count what its partitions hold."""
+        from pyspark.sql.functions import expr
+
         with java_errors():
-            self._spark.sparkContext.setJobDescription(f"operator {operator}, {store}")
             rows = self._rows(operator, store).selectExpr(*_OF_A_ROW)
-            rows.createOrReplaceTempView("state")
-            found = self._spark.sql(f"SELECT {', '.join(_OF_A_PART)} FROM state GROUP BY part").collect()
-            self._spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+            found = rows.groupBy("part").agg(*map(expr, _OF_A_PART)).collect()
         parts = [Part() for _ in range(max([partitions, *(row.part + 1 for row in found)]))]
         combined = 0
         for row in found:

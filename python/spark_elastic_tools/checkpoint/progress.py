@@ -1,10 +1,10 @@
-"""Show on standard error how far Spark's tasks are, while a job runs in this thread."""
+"""Show on standard error how far Spark's tasks are, while jobs run in this thread."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 _LOOK_S = 0.25
 # Without a terminal, a line is written this often (s).
 _LINE_S = 10.0
-_OURS = "spark-elastic: "
 
 
 @contextmanager
-def progress(context: SparkContext, what: str, out: TextIO | None = None) -> Iterator[None]:
-    """Say every now and then how many tasks have finished; `what` is the verb, such as "reading".
+def progress(context: SparkContext, what: str, steps: Sequence[str] = ()) -> Iterator[None]:
+    """Say every now and then how many tasks of the running stage have finished.
 
-    On a terminal that is one line, which is removed at the end.
+    `what` is the verb, such as "reading"; `steps` names the jobs in their order. On a terminal that is one
+    line, which is removed at the end.
     """
-    shown = Shown(out or sys.stderr)
+    shown = Shown(sys.stderr)
     done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(context, what, shown, done), daemon=True)
+    thread = threading.Thread(target=_watch, args=(context, what, steps, shown, done), daemon=True)
     thread.start()
     try:
         yield
@@ -65,29 +65,18 @@ class Shown:
             self._out.flush()
 
 
-def _watch(context: SparkContext, what: str, shown: Shown, done: threading.Event) -> None:
-    # Spark's answers are for display only: whatever fails here fails in the job's own thread, too.
+def _watch(
+    context: SparkContext, what: str, steps: Sequence[str], shown: Shown, done: threading.Event
+) -> None:
+    # Spark's answers are for display only: whatever fails here fails in the jobs' own thread, too.
     with suppress(Exception):
+        tracker = context.statusTracker()
+        before = set(tracker.getJobIdsForGroup(None))
         while not done.wait(_LOOK_S):
-            for text in _running(context):
-                shown.show(f"{what} {text}", _LOOK_S)
-
-
-def _running(context: SparkContext) -> Iterator[str]:
-    """Yield the newest running stage, such as "operator 0, default: 12 of 200 tasks"."""
-    tracker = context.statusTracker()
-    stages = sorted(tracker.getActiveStageIds())
-    if not stages:
-        return
-    info = tracker.getStageInfo(stages[-1])
-    if info is None:
-        return
-    label = next(
-        (name for job in tracker.getActiveJobsIds() if (name := _description(context, job))), info.name
-    )
-    yield f"{label}: {info.numCompletedTasks} of {info.numTasks} tasks"
-
-
-def _description(context: SparkContext, job: int) -> str | None:
-    described = context._jsc.sc().statusStore().job(job).description()
-    return str(described.get()).removeprefix(_OURS) if described.isDefined() else None
+            stages = tracker.getActiveStageIds()
+            info = tracker.getStageInfo(max(stages)) if stages else None
+            if info is None:
+                continue
+            jobs = len(set(tracker.getJobIdsForGroup(None)) - before)
+            step = f" {steps[min(jobs, len(steps)) - 1]}" if steps and jobs else ""
+            shown.show(f"{what}{step}: {info.numCompletedTasks} of {info.numTasks} tasks", _LOOK_S)

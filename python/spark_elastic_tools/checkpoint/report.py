@@ -10,11 +10,10 @@ from attrs import asdict
 from spark_elastic.core.reasons.reason import duration, size
 from spark_elastic_tools.checkpoint.contents import Contents, picture, together, total, unevenness
 from spark_elastic_tools.checkpoint.facts import HDFS, ROCKSDB, Checkpoint
-from spark_elastic_tools.checkpoint.judge import Target, movable, refusal, target_of, unchangeable
+from spark_elastic_tools.checkpoint.judge import Target, refusal, target_of, unchangeable, unmovable
 from spark_elastic_tools.checkpoint.logs import Operator
 
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-_NO_KEYS = "all its state belongs to operators without keys, so it is in one partition whatever their number"
 
 
 def lines(checkpoint: Checkpoint, contents: Sequence[Contents] | None, age_s: float) -> Iterator[str]:
@@ -48,7 +47,7 @@ def as_data(checkpoint: Checkpoint, contents: Sequence[Contents] | None, age_s: 
         "path": checkpoint.path,
         "lastCommittedBatch": checkpoint.committed,
         "startedBatch": checkpoint.started,
-        "interruptedChange": checkpoint.interrupted,
+        "interruptedChange": checkpoint.is_interrupted,
         "newestEntryAgeSeconds": round(age_s, 1),
         "writtenBy": checkpoint.written_by,
         "provider": checkpoint.provider,
@@ -90,8 +89,10 @@ def _rows(checkpoint: Checkpoint, age_s: float) -> Iterator[tuple[str, str]]:
     committed = checkpoint.committed
     yield "committed", "no batch" if committed is None else f"batch {committed}, {_age(age_s)}"
     if checkpoint.started is not None:
-        kind = "a change of its state that was cut short" if checkpoint.interrupted else "by its query"
+        kind = "a change of its state that was cut short" if checkpoint.is_rewrite else "by its query"
         yield "started", f"batch {checkpoint.started}, {kind}; not committed"
+    elif checkpoint.has_work:
+        yield "started", "a change of its state that was cut short"
     yield "written by", checkpoint.written_by
     if checkpoint.operators:
         yield "state store", checkpoint.store
@@ -113,7 +114,7 @@ def _possible(checkpoint: Checkpoint) -> dict[str, str | None]:
     if reason is not None:
         return {"change": reason}
     here = Target(checkpoint.partitions, str(checkpoint.provider), checkpoint.format)
-    found = {"repartition": None if movable(checkpoint) else _NO_KEYS}
+    found = {"repartition": unmovable(checkpoint)}
     for provider in (ROCKSDB, HDFS):
         target = target_of(checkpoint, provider)
         if target != here:

@@ -39,6 +39,8 @@ _CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",
     "spark.log.level": "ERROR",
+    # One job for each store, so that progress knows which one it is.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.catalogImplementation": "in-memory",
     # For sums over partitions, which have a row for each. Moving state names its own number.
     "spark.sql.shuffle.partitions": "1",
@@ -138,7 +140,9 @@ def _started(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
                 context = SparkContext(gateway=gateway, conf=conf)
             except Exception as error:
                 raise NoSparkError(f"Spark did not start: {_why(error, log)}") from error
-        yield SparkSession(context)
+        spark = SparkSession(context)
+        _ = spark.streams  # makes the coordinator, which a state store asks when it loads
+        yield spark
     finally:
         if context is not None:
             with suppress(Exception):  # a JVM that has died stops nothing

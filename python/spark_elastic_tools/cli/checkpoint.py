@@ -22,7 +22,14 @@ from spark_elastic_tools.checkpoint.facts import (
     NoCheckpointError,
     read_checkpoint,
 )
-from spark_elastic_tools.checkpoint.judge import Target, partitions, refusal, target_of, unchangeable
+from spark_elastic_tools.checkpoint.judge import (
+    Target,
+    partitions,
+    refusal,
+    target_of,
+    unchangeable,
+    unreadable,
+)
 from spark_elastic_tools.checkpoint.report import as_data, lines, next_steps
 from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
 from spark_elastic_tools.live import shown
@@ -69,6 +76,13 @@ _dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only say what would be done, with rows and bytes."
 )
 
+_file_sink_option = click.option(
+    "--file-sink",
+    metavar="FOLDER",
+    help="The folder that the query writes files to. Their log needs an entry for the further batch, which "
+    "the query adds itself only with the plugin.",
+)
+
 
 @checkpoint.command()
 @click.argument("path")
@@ -83,7 +97,7 @@ def inspect(path: str, quick: bool, as_json: bool, settings: tuple[str, ...], ma
     with _opened(path, settings, master) as opened:
         found = opened.read()
         contents: list[Contents] | None = None
-        if not quick and found.committed is not None and found.provider is not None and found.operators:
+        if not quick and unreadable(found) is None:
             contents = opened.measure(found)
         age_s = time.time() - found.changed_ms / 1000
         if as_json:
@@ -97,15 +111,18 @@ def inspect(path: str, quick: bool, as_json: bool, settings: tuple[str, ...], ma
 @click.argument("path")
 @click.argument("count", metavar="N", type=click.IntRange(1))
 @_dry_run_option
+@_file_sink_option
 @_spark_options
-def repartition(path: str, count: int, dry_run: bool, settings: tuple[str, ...], master: str) -> None:
+def repartition(
+    path: str, count: int, dry_run: bool, file_sink: str | None, settings: tuple[str, ...], master: str
+) -> None:
     """Change the number of partitions of a checkpoint's state to N.
 
     The state is written as a further batch, read again and compared; if a row differs, everything goes back
     to what it was.
     """
     with _opened(path, settings, master) as opened:
-        opened.change(lambda found: target_of(found, count=count), dry_run=dry_run)
+        opened.change(lambda found: target_of(found, count=count), dry_run=dry_run, file_sink=file_sink)
 
 
 @checkpoint.command()
@@ -121,6 +138,7 @@ def repartition(path: str, count: int, dry_run: bool, settings: tuple[str, ...],
 )
 @click.option("--partitions", "count", type=click.IntRange(1), help="Change their number, too.")
 @_dry_run_option
+@_file_sink_option
 @_spark_options
 def convert(
     path: str,
@@ -128,6 +146,7 @@ def convert(
     form: int | None,
     count: int | None,
     dry_run: bool,
+    file_sink: str | None,
     settings: tuple[str, ...],
     master: str,
 ) -> None:
@@ -141,7 +160,7 @@ def convert(
     to what it was.
     """  # noqa: D301  # click wants the character itself
     with _opened(path, settings, master) as opened:
-        opened.change(lambda found: target_of(found, to, count, form), dry_run=dry_run)
+        opened.change(lambda found: target_of(found, to, count, form), dry_run=dry_run, file_sink=file_sink)
 
 
 # ---- What the commands have in common
@@ -165,13 +184,13 @@ class _Opened:
 
     def measure(self, found: Checkpoint) -> list[Contents]:
         """Read all its state. Raises JavaError."""
-        with self._progress("reading"):
+        with self._progress("reading", found):
             return [
                 self._offline.measure(operator, store, found.partitions) for operator, store in found.stores
             ]
 
-    def change(self, wanted: Callable[[Checkpoint], Target], *, dry_run: bool) -> None:
-        """Change its state, compare, and report; exit with 1 if that fails."""
+    def change(self, wanted: Callable[[Checkpoint], Target], *, dry_run: bool, file_sink: str | None) -> None:
+        """Change its state, compare, and report. Raises ClickException, NoCheckpointError and JavaError."""
         began = time.monotonic()
         found = self._ready(self.read(), dry_run=dry_run)
         target = wanted(found)
@@ -185,9 +204,12 @@ class _Opened:
             click.echo(shown(f"would change {what}: {amount}; nothing is changed"))
             return
         self._check_unchanged(found)
-        with self._progress("writing"):
+        with self._progress("writing", found):
             batch = self._offline.rewrite(target)
         self._compare(before, batch)
+        self._offline.forget()
+        if file_sink is not None:
+            self._offline.fill_sink_log(file_sink, batch)
         took = duration((time.monotonic() - began) * 1000)
         click.echo(shown(f"changed {what} as batch {batch}: {amount}, all the same afterwards, in {took}"))
         for line in next_steps(found, target):
@@ -196,17 +218,19 @@ class _Opened:
     def _ready(self, found: Checkpoint, *, dry_run: bool) -> Checkpoint:
         """Return it without an interrupted change; refuse one whose state cannot be changed."""
         self._check(unchangeable(found))
-        if not found.interrupted:
+        if not found.is_interrupted:
             return found
-        said = f"batch {found.started} is a change of its state that was cut short"
+        said = "an earlier change of its state was cut short"
         if dry_run:
-            click.echo(shown(f"{said}: it would be completed or undone first"), err=True)
+            click.echo(f"{said}: it would be completed or undone first", err=True)
             return found
-        with self._progress("completing"):
-            self._offline.recover()
+        # The shim knows what it wrote itself. Spark's own re-partitioning leaves only the start of a batch.
+        if not self._offline.recover() and found.started is not None:
+            self._offline.undo(found.started)
         now = self.read()
-        done = "completed" if now.committed == found.started else "undone"
-        click.echo(shown(f"{said}: it is {done} now"), err=True)
+        click.echo(
+            f"{said}: it is {'undone' if now.committed == found.committed else 'completed'} now", err=True
+        )
         return now
 
     def _compare(self, before: Sequence[Contents], batch: int) -> None:
@@ -249,10 +273,11 @@ class _Opened:
             )
 
     @contextmanager
-    def _progress(self, what: str) -> Iterator[None]:
+    def _progress(self, what: str, found: Checkpoint) -> Iterator[None]:
         from spark_elastic_tools.checkpoint.progress import progress
 
-        with progress(self._spark.sparkContext, what):
+        steps = [f"operator {operator}, {store}" for operator, store in found.stores]
+        with progress(self._spark.sparkContext, what, steps):
             yield
 
 
@@ -271,8 +296,8 @@ def _opened(path: str, settings: Sequence[str], master: str) -> Iterator[_Opened
         raise click.ClickException(shown(f"{path}: {error}")) from error
     except KeyboardInterrupt:
         click.echo(
-            "interrupted: if the state was being written, type the same command again, or start the query "
-            "with the plugin; that completes or undoes it",
+            "interrupted: a change that has begun is completed or undone by the same command, or by a start "
+            "of the query with the plugin",
             err=True,
         )
         sys.exit(_EXIT_INTERRUPTED)

@@ -42,21 +42,28 @@ def plugin_conf(
         load({MODE.full_name: mode} if mode is not None else {})
     except SettingsError as error:
         raise ConflictError(str(error)) from error
-    if "," in str(jar):
-        raise ConflictError(f"{jar} has a comma in its path, which ends a path in {JARS}: install elsewhere")
     modes = spellings(existing, MODE)
     if mode is not None and modes and settings[MODE] != load({MODE.full_name: mode})[MODE]:
         raise ConflictError(f"{modes[0]} is '{existing[modes[0]]}' already: remove it, or ask for that mode")
     added = {
         PLUGINS: _append(existing.get(PLUGINS, ""), PLUGIN, ","),
-        JARS: _append_jar(existing, JARS, jar, ","),
-        DRIVER_CLASS_PATH: _append_jar(existing, DRIVER_CLASS_PATH, jar, os.pathsep),
+        **with_jar(existing, jar),
     }
     if not modes:
         added[MODE.full_name] = mode or MODE.default
     if not spellings(existing, PYTHON):
         added[PYTHON.full_name] = python
     return added
+
+
+def with_jar(existing: Mapping[str, str], jar: Path) -> dict[str, str]:
+    """Return the two lists of jars with ours added to what `existing` has in them. Raises ConflictError."""
+    if "," in str(jar):
+        raise ConflictError(f"{jar} has a comma in its path, which ends a path in {JARS}: install elsewhere")
+    return {
+        JARS: _append_jar(existing, JARS, jar, ","),
+        DRIVER_CLASS_PATH: _append_jar(existing, DRIVER_CLASS_PATH, jar, os.pathsep),
+    }
 
 
 def has_jar(value: str, separator: str) -> list[str]:

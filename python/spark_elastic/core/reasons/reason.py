@@ -32,7 +32,8 @@ def duration(ms: float) -> str:
     return f"{ms:.0f} ms"
 
 
-def _size(number: int) -> str:
+def size(number: int) -> str:
+    """Format a number of bytes as the sentences do."""
     for shift, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if number >= 1 << shift:
             return f"{number / (1 << shift):.1f}".removesuffix(".0") + f" {name}"
@@ -45,7 +46,7 @@ def _word(value: Any, kind: str) -> str:
     if kind == "ms":
         return duration(float(value))
     if kind == "bytes":
-        return _size(int(value))
+        return size(int(value))
     return f"{value} {kind}" if value == 1 else f"{value} {kind}s"
 
 

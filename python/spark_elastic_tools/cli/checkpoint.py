@@ -1,0 +1,321 @@
+"""`spark-elastic checkpoint`: look at the checkpoint of a query that does not run, and change its state."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+from spark_elastic.core.reasons.reason import duration, size
+from spark_elastic_tools.checkpoint.contents import Contents, differences, total
+from spark_elastic_tools.checkpoint.facts import (
+    HDFS,
+    ROCKSDB,
+    Checkpoint,
+    NoCheckpointError,
+    read_checkpoint,
+)
+from spark_elastic_tools.checkpoint.judge import (
+    Target,
+    partitions,
+    refusal,
+    target_of,
+    unchangeable,
+    unreadable,
+)
+from spark_elastic_tools.checkpoint.report import as_data, lines, next_steps
+from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
+from spark_elastic_tools.live import shown
+
+_EXIT_FAILED = 1
+_EXIT_INTERRUPTED = 130
+# A newer entry in the logs (s) is a hint that a query is running.
+_RECENT_S = 60.0
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@click.group()
+def checkpoint() -> None:
+    """Look at the checkpoint of a query that does not run, and change its state.
+
+    PATH is the query's checkpointLocation: a path, or a URI of any file system that Spark has. Any stateful
+    query's checkpoint will do, also of one that never had the plugin. Stop the query first. Needs PySpark 4.2
+    or later, whichever Spark runs the query.
+    """
+
+
+def _spark_options(command: _F) -> _F:
+    """Add the options that say how to start the Spark that does the work."""
+    for option in reversed(
+        (
+            click.option(
+                "--conf",
+                "settings",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="A setting of Spark, such as the credentials of a file system; repeat for more.",
+            ),
+            click.option(
+                "--master", default="local[*]", show_default=True, help="The master of the Spark that works."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only say what would be done, with rows and bytes."
+)
+
+_file_sink_option = click.option(
+    "--file-sink",
+    metavar="FOLDER",
+    help="The folder that the query writes files to. Their log needs an entry for the further batch, which "
+    "the query adds itself only with the plugin.",
+)
+
+
+@checkpoint.command()
+@click.argument("path")
+@click.option("--quick", is_flag=True, help="Leave rows and bytes out: reads metadata only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_spark_options
+def inspect(path: str, quick: bool, as_json: bool, settings: tuple[str, ...], master: str) -> None:
+    """Show operators, stores and partitions, how even these are, and whether they can be changed.
+
+    Rows and bytes are those of the keys and values, as of the last committed batch. Nothing is changed.
+    """
+    with _opened(path, settings, master) as opened:
+        found = opened.read()
+        contents: list[Contents] | None = None
+        if not quick and unreadable(found) is None:
+            contents = opened.measure(found)
+        age_s = time.time() - found.changed_ms / 1000
+        if as_json:
+            click.echo(json.dumps(as_data(found, contents, age_s), indent=2))
+        else:
+            for line in lines(found, contents, age_s):
+                click.echo(shown(line))
+
+
+@checkpoint.command()
+@click.argument("path")
+@click.argument("count", metavar="N", type=click.IntRange(1))
+@_dry_run_option
+@_file_sink_option
+@_spark_options
+def repartition(
+    path: str, count: int, dry_run: bool, file_sink: str | None, settings: tuple[str, ...], master: str
+) -> None:
+    """Change the number of partitions of a checkpoint's state to N.
+
+    The state is written as a further batch, read again and compared; if a row differs, everything goes back
+    to what it was.
+    """
+    with _opened(path, settings, master) as opened:
+        opened.change(lambda found: target_of(found, count=count), dry_run=dry_run, file_sink=file_sink)
+
+
+@checkpoint.command()
+@click.argument("path")
+@click.option(
+    "--to", required=True, type=click.Choice((ROCKSDB, HDFS)), help="The state store that it should be in."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.IntRange(1, 2),
+    help="The checkpoint format.  [default: 2 for rocksdb; hdfs has 1 only]",
+)
+@click.option("--partitions", "count", type=click.IntRange(1), help="Change their number, too.")
+@_dry_run_option
+@_file_sink_option
+@_spark_options
+def convert(
+    path: str,
+    to: str,
+    form: int | None,
+    count: int | None,
+    dry_run: bool,
+    file_sink: str | None,
+    settings: tuple[str, ...],
+    master: str,
+) -> None:
+    """Move the state into another state store, or into the other format of RocksDB.
+
+    \b
+    spark-elastic checkpoint convert PATH --to rocksdb           so that the plugin can rescale the query
+    spark-elastic checkpoint convert PATH --to hdfs --format 1   back to Spark's defaults
+
+    The state is written as a further batch, read again and compared; if a row differs, everything goes back
+    to what it was.
+    """  # noqa: D301  # click wants the character itself
+    with _opened(path, settings, master) as opened:
+        opened.change(lambda found: target_of(found, to, count, form), dry_run=dry_run, file_sink=file_sink)
+
+
+# ---- What the commands have in common
+
+
+class _Opened:
+    """A checkpoint and the Spark that works on it."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        # Only a Spark that is there can be imported.
+        from spark_elastic_tools.checkpoint.offline import Offline
+
+        self._files = HadoopFiles(spark, path)
+        self._path = self._files.root
+        self._spark = spark
+        self._offline = Offline(spark, self._path)
+
+    def read(self) -> Checkpoint:
+        """Read its metadata. Raises NoCheckpointError and JavaError."""
+        return read_checkpoint(self._files, self._path)
+
+    def measure(self, found: Checkpoint) -> list[Contents]:
+        """Read all its state. Raises JavaError."""
+        with self._progress("reading", found):
+            return [
+                self._offline.measure(operator, store, found.partitions) for operator, store in found.stores
+            ]
+
+    def change(self, wanted: Callable[[Checkpoint], Target], *, dry_run: bool, file_sink: str | None) -> None:
+        """Change its state, compare, and report. Raises ClickException, NoCheckpointError and JavaError."""
+        began = time.monotonic()
+        found = self._ready(self.read(), dry_run=dry_run)
+        target = wanted(found)
+        self._check(refusal(found, target))
+        self._warn_of_a_query(found)
+        before = self.measure(found)
+        what = f"{partitions(found.partitions)} in {found.store} to {target}"
+        held = total(one.all for one in before)
+        amount = f"{held.rows:,} rows, {size(held.bytes)}"
+        if dry_run:
+            click.echo(shown(f"would change {what}: {amount}; nothing is changed"))
+            return
+        self._check_unchanged(found)
+        with self._progress("writing", found):
+            batch = self._offline.rewrite(target)
+        self._compare(before, batch)
+        self._offline.forget()
+        if file_sink is not None:
+            self._offline.fill_sink_log(file_sink, batch)
+        took = duration((time.monotonic() - began) * 1000)
+        click.echo(shown(f"changed {what} as batch {batch}: {amount}, all the same afterwards, in {took}"))
+        for line in next_steps(found, target):
+            click.echo(shown(line))
+
+    def _ready(self, found: Checkpoint, *, dry_run: bool) -> Checkpoint:
+        """Return it without an interrupted change; refuse one whose state cannot be changed."""
+        self._check(unchangeable(found))
+        if not found.is_interrupted:
+            return found
+        said = "an earlier change of its state was cut short"
+        if dry_run:
+            click.echo(f"{said}: it would be completed or undone first", err=True)
+            return found
+        # The shim knows what it wrote itself. Spark's own re-partitioning leaves only the start of a batch.
+        if not self._offline.recover() and found.started is not None:
+            self._offline.undo(found.started)
+        now = self.read()
+        click.echo(
+            f"{said}: it is {'undone' if now.committed == found.committed else 'completed'} now", err=True
+        )
+        return now
+
+    def _compare(self, before: Sequence[Contents], batch: int) -> None:
+        try:
+            now = self.read()
+            different = differences(before, self.measure(now))
+        except (JavaError, NoCheckpointError) as error:
+            different = [f"it cannot be read: {error}"]
+        if not different:
+            return
+        self._offline.undo(batch)
+        raise click.ClickException(
+            "\n".join(
+                (
+                    "the state is not the same afterwards, so the checkpoint is again what it was:",
+                    *map(shown, different),
+                    "keep a copy of it, and report this with these lines",
+                )
+            )
+        )
+
+    def _check(self, reason: str | None) -> None:
+        if reason is not None:
+            raise click.ClickException(shown(f"{self._path}: {reason}"))
+
+    def _warn_of_a_query(self, found: Checkpoint) -> None:
+        age_s = time.time() - found.changed_ms / 1000
+        if 0 <= age_s < _RECENT_S:
+            click.echo(
+                f"its newest batch is {duration(age_s * 1000)} old: if its query is still running, stop it",
+                err=True,
+            )
+
+    def _check_unchanged(self, found: Checkpoint) -> None:
+        now = self.read()
+        if (now.committed, now.started) != (found.committed, found.started):
+            newest = now.committed if now.started is None else now.started
+            self._check(
+                f"batch {newest} was started a moment ago: a query is running on it; stop that query first"
+            )
+
+    @contextmanager
+    def _progress(self, what: str, found: Checkpoint) -> Iterator[None]:
+        from spark_elastic_tools.checkpoint.progress import progress
+
+        steps = [f"operator {operator}, {store}" for operator, store in found.stores]
+        with progress(self._spark.sparkContext, what, steps):
+            yield
+
+
+@contextmanager
+def _opened(path: str, settings: Sequence[str], master: str) -> Iterator[_Opened]:
+    """Start Spark for a checkpoint; what goes wrong is one message and the exit code 1."""
+    conf = _conf(settings)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        with session(master, conf) as spark:
+            yield _Opened(spark, path)
+    except (NoSparkError, NoCheckpointError) as error:
+        raise click.ClickException(str(error)) from error
+    except JavaError as error:
+        raise click.ClickException(shown(f"{path}: {error}")) from error
+    except KeyboardInterrupt:
+        click.echo(
+            "interrupted: a change that has begun is completed or undone by the same command, or by a start "
+            "of the query with the plugin",
+            err=True,
+        )
+        sys.exit(_EXIT_INTERRUPTED)
+
+
+def _conf(settings: Sequence[str]) -> Mapping[str, str]:
+    found = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise click.UsageError(
+                f"'{key}' is no setting of Spark: type --conf spark.KEY=VALUE; a setting of Hadoop, such as "
+                "fs.s3a.endpoint, is spark.hadoop.fs.s3a.endpoint"
+            )
+        found[key] = value
+    return found
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, so that Spark is stopped."""
+    raise KeyboardInterrupt

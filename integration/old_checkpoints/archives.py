@@ -8,6 +8,7 @@ import re
 import shutil
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -17,6 +18,7 @@ from integration.old_checkpoints.queries import QUERIES
 FOLDER = Path(__file__).parent / "archives"
 # The input's folder, which Spark checks when a query goes on, in the log of its files.
 _NO_SOURCE = b"file:///source"
+_NO_PLACE = b"file:/checkpoint/"
 _SOURCE = re.compile(rb'(?<="path":")file:[^"]*(?=/)')
 
 # All queries with RocksDB would make two thirds of a megabyte with each Spark.
@@ -70,19 +72,10 @@ class Archive:
         """Make it of the checkpoints in a folder, in which each has the name of its query."""
         with tarfile.open(self.file, "w:xz", preset=9) as tar:
             for checkpoint in sorted(folder.iterdir()):
-                superseded = _superseded(checkpoint)
-                for path in sorted(checkpoint.rglob("*")):
-                    # Hadoop's checksums, which it does not miss.
-                    hidden = path.name.startswith(".") and path.suffix == ".crc"
-                    if path.is_file() and not hidden and path not in superseded:
-                        content = path.read_bytes()
-                        if path.suffix == ".zip":
-                            content = _unpacked(content)
-                        if path.is_relative_to(checkpoint / "sources"):
-                            content = _SOURCE.sub(_NO_SOURCE, content)
-                        info = tarfile.TarInfo(str(path.relative_to(folder)))
-                        info.size = len(content)
-                        tar.addfile(info, io.BytesIO(content))
+                for path, content in _content(checkpoint):
+                    info = tarfile.TarInfo(str(path.relative_to(folder)))
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
 
     def unpack(self, folder: Path) -> None:
         """Put its checkpoints into a folder; `copy` makes one of them fit for use."""
@@ -95,6 +88,31 @@ def copy(unpacked: Path, checkpoint: Path, source: Path) -> None:
     shutil.copytree(unpacked, checkpoint)
     for log in checkpoint.glob("sources/*/*"):
         log.write_bytes(log.read_bytes().replace(_NO_SOURCE, source.as_uri().encode()))
+    for file in _metadata(checkpoint):
+        file.write_bytes(file.read_bytes().replace(_NO_PLACE, f"file:{checkpoint}/".encode()))
+
+
+def _content(checkpoint: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield the files that a query needs, with places that `copy` replaces."""
+    superseded, metadata = _superseded(checkpoint), _metadata(checkpoint)
+    for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
+        file = path.with_suffix("") if path.suffix == ".crc" else path
+        # No checksum is missed. Those of Hadoop are hidden; Spark's of a zip file are not right any more.
+        if file in superseded or path.name.startswith(".") or (file != path and file.suffix == ".zip"):
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".zip":
+            content = _unpacked(content)
+        elif path in metadata:
+            content = content.replace(f"file:{checkpoint}/".encode(), _NO_PLACE)
+        elif path.is_relative_to(checkpoint / "sources"):
+            content = _SOURCE.sub(_NO_SOURCE, content)
+        yield path, content
+
+
+def _metadata(checkpoint: Path) -> set[Path]:
+    """Return the files that tell of operators; some name files with schemas by their whole path."""
+    return {path for path in checkpoint.glob("state/*/_metadata/**/*") if path.is_file()}
 
 
 def archives() -> list[Archive]:

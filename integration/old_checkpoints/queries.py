@@ -73,9 +73,9 @@ def _totals(rows: DataFrame, *keys: Column | str) -> DataFrame:
 
 def _of_many_types(source: Source) -> DataFrame:
     """Group by keys of many types, some of them null; aggregate into values of fixed and of any length."""
-    key, value = F.col("key"), F.col("value")
+    key, value = F.col("key") % 60, F.col("value")
     keys = source.rows().select(
-        "name",
+        F.when(value % 3 > 0, F.concat(F.lit("name "), value % 3)).alias("name"),
         F.when(key % 3 > 0, key.cast("decimal(30, 2)")).alias("decimal"),
         (key % 2 == 0).alias("flag"),
         F.when(key % 7 > 0, F.date_add(F.lit("2020-01-01"), key % 50)).alias("day"),
@@ -84,7 +84,7 @@ def _of_many_types(source: Source) -> DataFrame:
         "value",
     )
     return keys.groupBy("name", "decimal", "flag", "day", "double", "both").agg(
-        F.max(F.struct("value", "name")).alias("newest"),
+        F.max(F.struct("value", "day")).alias("newest"),
         F.sum(value.cast("decimal(38, 4)")).alias("sum"),
         F.avg("value").alias("mean"),
         F.max(F.concat(F.lit("text "), value)).alias("text"),
@@ -105,7 +105,21 @@ def _sessions(source: Source) -> DataFrame:
 
 
 def _distinct(source: Source) -> DataFrame:
-    return source.rows().select("key", "name").distinct()
+    return source.rows().select("key", (F.col("value") % 2).alias("odd")).distinct()
+
+
+# ---- Deduplication
+
+
+def _repeated(rows: DataFrame) -> DataFrame:
+    """Return values of which about half come again in later files."""
+    value = F.col("value")
+    return rows.select(F.when(value % 7 == 0, value).otherwise(value % 500).alias("value"), "time")
+
+
+def _few(source: Source) -> DataFrame:
+    """Return rows with few keys: at the times that two files share, many of them come again."""
+    return source.timed().withColumn("key", F.col("key") % 5)
 
 
 # ---- Joins
@@ -127,9 +141,10 @@ def _joined(source: Source, how: str) -> DataFrame:
 
 def _joined_forever(source: Source) -> DataFrame:
     """Join without a watermark: state only grows. A key that is null never finds another one."""
-    left = source.rows().where("value % 5 = 0").select("name", F.col("key").alias("k"), "value")
-    right = source.rows().where("value % 5 = 1").select("name", F.col("key").alias("k"), "time")
-    return left.join(right, ["name", "k"])
+    keys = [(F.col("key") % 50).alias("k"), F.when(F.col("value") % 11 > 0, F.lit("some")).alias("some")]
+    left = source.rows().where("value % 5 = 0").select(*keys, "value")
+    right = source.rows().where("value % 5 = 1").select(*keys, "time")
+    return left.join(right, ["k", "some"])
 
 
 def _join(how: str, version: int) -> Query:
@@ -209,7 +224,7 @@ def _processor_in_pandas(source: Source, expires: bool) -> DataFrame:
 
 
 def _window_after_deduplication(source: Source) -> DataFrame:
-    return _windows(source.timed().dropDuplicates(["key", "time"]))
+    return _windows(_few(source).dropDuplicates(["key", "time"]))
 
 
 def _window_after_join(source: Source) -> DataFrame:
@@ -227,23 +242,26 @@ def _windows_of_windows(source: Source) -> DataFrame:
     return large.agg(F.count("*").alias("windows"), F.sum("n").alias("n"))
 
 
-_SECOND = {f"{_STATE}.aggregation.stateFormatVersion": "1"}
 _AVRO = {f"{_STATE}.stateStore.encodingFormat": "avro"}
 _EVENT, _PROCESSING = GroupStateTimeout.EventTimeTimeout, GroupStateTimeout.ProcessingTimeTimeout
 
 QUERIES: dict[str, Query] = {
     "aggregation_update": Query(lambda source: _totals(source.rows(), "key"), "update", snapshots=True),
     "aggregation_complete": Query(lambda source: _totals(source.rows(), "name"), "complete"),
-    "aggregation_format_1": Query(lambda source: _totals(source.rows(), "key", "name"), "update", _SECOND),
+    "aggregation_format_1": Query(
+        lambda source: _totals(source.rows(), "name", F.col("key") % 3),
+        "update",
+        {f"{_STATE}.aggregation.stateFormatVersion": "1"},
+    ),
     "aggregation_without_keys": Query(lambda source: _totals(source.rows()), "complete"),
     "aggregation_many_types": Query(_of_many_types, "update"),
-    "distinct": Query(_distinct, "update"),
+    "distinct": Query(_distinct, "complete"),
     "window_append": Query(lambda source: _windows(source.timed())),
     "window_update": Query(lambda source: _windows(source.timed()), "update"),
     "session_window": Query(_sessions, snapshots=True),
-    "deduplication": Query(lambda source: source.rows().dropDuplicates(["key"])),
+    "deduplication": Query(lambda source: _repeated(source.rows()).dropDuplicates(["value"])),
     "deduplication_watermark": Query(
-        lambda source: source.timed().dropDuplicates(["name", "time"]), snapshots=True
+        lambda source: _few(source).dropDuplicates(["key", "time"]), snapshots=True
     ),
     "deduplication_within_watermark": Query(
         lambda source: source.timed().dropDuplicatesWithinWatermark(["key"])

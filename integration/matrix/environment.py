@@ -14,9 +14,19 @@ from spark_versions import SparkVersion
 
 
 def environment(checkout: Path, row: SparkVersion) -> Path:
-    """Return the Python of the environment, recreated if its requirements have changed.
+    """Return the Python of the environment, with the jar for its Spark built in this checkout.
 
     Raises CalledProcessError or FetchError if it cannot be made, or the jar cannot be built.
+    """
+    python = without_jar(checkout, row)
+    subprocess.run([str(python), str(checkout / "jvm-shim" / "build_jar.py")], check=True)
+    return python
+
+
+def without_jar(checkout: Path, row: SparkVersion) -> Path:
+    """Return the Python of the environment, recreated if its requirements have changed.
+
+    Raises CalledProcessError or FetchError if it cannot be made.
     """
     spark = f"{row.pyspark}_{row.scala_binary}"
     home = cache_dir() / "environments" / f"{checkout.name}-{_name(checkout)}-{spark}"
@@ -35,7 +45,6 @@ def environment(checkout: Path, row: SparkVersion) -> Path:
             (jars,) = home.glob("lib/python*/site-packages/pyspark/jars")
             take_jars_for(row, jars)
         stamp.write_text(wanted)
-    subprocess.run([str(python), str(checkout / "jvm-shim" / "build_jar.py")], check=True)
     return python
 
 

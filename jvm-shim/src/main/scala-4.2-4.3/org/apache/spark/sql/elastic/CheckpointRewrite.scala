@@ -6,7 +6,6 @@ import org.apache.commons.io.IOUtils
 import org.apache.hadoop.fs.{FileUtil, Path}
 
 import org.apache.spark.TaskContext
-import org.apache.spark.elastic.Hidden
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.InternalRow
@@ -128,7 +127,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (to.isInMemory && families.nonEmpty)
       refuse(s"${families.mkString(", ")} keeps several kinds of state, which only RocksDB can")
     if (!to.isInMemory && values.exists(_._2.valueSchema.exists(f => f.name == Timeout && f.dataType == IntegerType)))
-      refuse("flatMapGroupsWithState in state format 1 declares its timeout as too short a number, which RocksDB rejects")
+      refuse(
+        "flatMapGroupsWithState in state format 1 declares its timeout as too short a number, which RocksDB rejects")
   }
 
   private def schemas(operator: Long, store: StateStoreMetadata): List[StateStoreColFamilySchema] = {
@@ -194,7 +194,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   }
 
   private def moved(state: DataFrame, partitions: Int): DataFrame =
-    if (partitions == from.partitions && described.nonEmpty) state else state.repartition(partitions, col("partition_key"))
+    if (partitions == from.partitions && described.nonEmpty) state
+    else state.repartition(partitions, col("partition_key"))
 
   /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
   private def describe(to: CheckpointFiles, format: Int): Unit = {
@@ -403,11 +404,8 @@ private[elastic] object CheckpointRewrite {
     Seq("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
 
-  private lazy val commitFormat =
-    Hidden.field("org.apache.spark.sql.execution.streaming.checkpointing.CommitLog#defaultVersion:I")
-
-  /** A run makes its log of commits with the format of its checkpoint, and reads that no more. */
-  def useFormat(log: CommitLog, format: Int): Unit = commitFormat.setInt(log, format)
+  /** A run decides about the format of its commits when it starts. */
+  def useFormat(log: CommitLog, format: Int): Unit = CommitFormat.use(log, format)
 
   /** What is kept: when the state was rewritten (epoch ms), after which batch, and which form it had. */
   final case class Kept(at: Long, batch: Long, provider: String, format: Int) {

@@ -225,7 +225,7 @@ class _Opened:
             click.echo(f"{said}: it would be completed or undone first", err=True)
             return found
         # The shim knows what it wrote itself. Spark's own re-partitioning leaves only the start of a batch.
-        if not self._offline.recover() and found.started is not None:
+        if not self._offline.recover() and found.is_rewrite and found.started is not None:
             self._offline.undo(found.started)
         now = self.read()
         click.echo(

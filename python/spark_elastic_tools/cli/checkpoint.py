@@ -30,6 +30,8 @@ from spark_elastic_tools.checkpoint.judge import (
     unchangeable,
     unreadable,
 )
+from spark_elastic_tools.checkpoint.offline import Offline
+from spark_elastic_tools.checkpoint.progress import progress
 from spark_elastic_tools.checkpoint.report import as_data, lines, next_steps
 from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
 from spark_elastic_tools.live import shown
@@ -170,9 +172,6 @@ class _Opened:
     """A checkpoint and the Spark that works on it."""
 
     def __init__(self, spark: Any, path: str) -> None:
-        # Only a Spark that is there can be imported.
-        from spark_elastic_tools.checkpoint.offline import Offline
-
         self._files = HadoopFiles(spark, path)
         self._path = self._files.root
         self._spark = spark
@@ -274,8 +273,6 @@ class _Opened:
 
     @contextmanager
     def _progress(self, what: str, found: Checkpoint) -> Iterator[None]:
-        from spark_elastic_tools.checkpoint.progress import progress
-
         steps = [f"operator {operator}, {store}" for operator, store in found.stores]
         with progress(self._spark.sparkContext, what, steps):
             yield

@@ -282,10 +282,8 @@ class _Opened:
 def _opened(path: str, settings: Sequence[str], master: str) -> Iterator[_Opened]:
     """Start Spark for a checkpoint; what goes wrong is one message and the exit code 1."""
     conf = _conf(settings)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
     try:
-        with session(master, conf) as spark:
+        with _signals_interrupt(), session(master, conf) as spark:
             yield _Opened(spark, path)
     except (NoSparkError, NoCheckpointError) as error:
         raise click.ClickException(str(error)) from error
@@ -313,6 +311,16 @@ def _conf(settings: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that Spark is stopped."""
-    raise KeyboardInterrupt
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

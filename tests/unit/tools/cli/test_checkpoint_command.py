@@ -270,10 +270,8 @@ def test_a_query_that_is_running_is_noticed(use: Use, monkeypatch: pytest.Monkey
 
 
 def test_no_spark_is_an_error(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def none(master: str, conf: Mapping[str, str]) -> Iterator[Any]:
+    def none(master: str, conf: Mapping[str, str]) -> Any:
         raise NoSparkError("no PySpark is installed here")
-        yield
 
     use(files())
     monkeypatch.setattr(command, "session", none)

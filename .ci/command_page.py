@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 
 import click
 
@@ -13,16 +14,25 @@ from spark_elastic_tools.cli.main import cli
 def commands() -> str:
     """Describe each command: its usage, its effect, the meaning of its arguments, and its options."""
     context = click.Context(cli, info_name="spark-elastic")
-    found = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
-    return "\n\n".join(_section(name, command, context) for name, command in found if command is not None)
+    return "\n\n".join(_sections(cli, context))
 
 
-def _section(name: str, command: click.Command, group: click.Context) -> str:
-    context = click.Context(command, info_name=name, parent=group)
+def _sections(group: click.Group, context: click.Context, before: str = "") -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield _section(f"{before}{name}", command, context)
+        if isinstance(command, click.Group):
+            inner = click.Context(command, info_name=name, parent=context)
+            yield from _sections(command, inner, f"{before}{name} ")
+
+
+def _section(title: str, command: click.Command, group: click.Context) -> str:
+    context = click.Context(command, info_name=title.rpartition(" ")[2], parent=group)
     usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
     options = [p for p in command.params if isinstance(p, click.Option) and p.name not in _shared()]
     rows = [_row(option, context) for option in options]
-    parts = [f"### {name}", f"```text\n{usage}\n```", _help(command)]
+    parts = [f"### {title}", f"```text\n{usage}\n```", _help(command)]
     if rows:
         parts.append("\n".join(("| option | |", "|---|---|", *rows)))
     if any(p.name in _shared() for p in command.params):

@@ -165,12 +165,12 @@ def _operator(files: Files, number: int) -> Operator:
         names = files.names(f"{folder}/0")
         joined = sorted(name for name in names if name.startswith(("left-", "right-")))
         operator = Operator(number, None, tuple(joined) or (DEFAULT_STORE,))
-    return evolve(operator, keyed=_is_keyed(files, folder, operator))
+    # What has several stores, or schemas of more than one kind of state, works by key.
+    is_keyed = bool(versions) or operator.stores != (DEFAULT_STORE,) or _has_key(files, folder)
+    return evolve(operator, keyed=is_keyed)
 
 
-def _is_keyed(files: Files, folder: str, operator: Operator) -> bool | None:
-    if operator.stores != (DEFAULT_STORE,):
-        return True
+def _has_key(files: Files, folder: str) -> bool | None:
     schema = files.read(f"{folder}/0/_metadata/schema")
     return has_key(schema) if schema is not None else None
 

@@ -89,19 +89,17 @@ def refusal(checkpoint: Checkpoint, target: Target) -> str | None:
         reason = _needs_hdfs(checkpoint)
     if reason is not None:
         return reason
-    if target.partitions != checkpoint.partitions:
-        return unmovable(checkpoint)
-    return None
+    return _without_keys(checkpoint, target)
 
 
-def unmovable(checkpoint: Checkpoint) -> str | None:
-    """Return why its state cannot be in another number of partitions, None if it can."""
+def _without_keys(checkpoint: Checkpoint, target: Target) -> str | None:
+    # Only one partition of such state has files, and a rewrite needs those of all.
     keyless = next((operator for operator in checkpoint.operators if operator.keyed is False), None)
-    if keyless is None:
+    if keyless is None or checkpoint.partitions == target.partitions == 1:
         return None
     return (
         f"its operator {keyless.id} ({keyless.name}) has no keys, as in groupBy().count(), so its "
-        f"state is in one partition, whatever their number: leave it at {checkpoint.partitions}"
+        "state is in one partition, whatever their number: leave the checkpoint as it is"
     )
 
 

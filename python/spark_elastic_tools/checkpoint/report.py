@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from attrs import asdict
+from attrs import asdict, evolve
 
 from spark_elastic.core.reasons.reason import duration, size
 from spark_elastic_tools.checkpoint.contents import Contents, picture, together, total, unevenness
 from spark_elastic_tools.checkpoint.facts import HDFS, ROCKSDB, Checkpoint
-from spark_elastic_tools.checkpoint.judge import Target, refusal, target_of, unchangeable, unmovable
+from spark_elastic_tools.checkpoint.judge import Target, refusal, target_of, unchangeable
 from spark_elastic_tools.checkpoint.logs import Operator
 
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -114,7 +114,7 @@ def _possible(checkpoint: Checkpoint) -> dict[str, str | None]:
     if reason is not None:
         return {"change": reason}
     here = Target(checkpoint.partitions, str(checkpoint.provider), checkpoint.format)
-    found = {"repartition": unmovable(checkpoint)}
+    found = {"repartition": refusal(checkpoint, evolve(here, partitions=here.partitions + 1))}
     for provider in (ROCKSDB, HDFS):
         target = target_of(checkpoint, provider)
         if target != here:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import tempfile
@@ -130,6 +131,8 @@ def _started(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     gateway: Any = None
     context: SparkContext | None = None
+    logged = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # Py4J logs the traces of what is raised here, too
     try:
         with log.open("wb") as output:
             try:
@@ -149,6 +152,7 @@ def _started(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
                 context.stop()
         if gateway is not None:
             _end(gateway)
+        logging.disable(logged)
 
 
 def _why(error: Exception, log: Path) -> str:

@@ -30,6 +30,8 @@ from spark_elastic_tools.checkpoint.judge import (
     unchangeable,
     unreadable,
 )
+from spark_elastic_tools.checkpoint.offline import Offline
+from spark_elastic_tools.checkpoint.progress import progress
 from spark_elastic_tools.checkpoint.report import as_data, lines, next_steps
 from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
 from spark_elastic_tools.live import shown
@@ -170,9 +172,6 @@ class _Opened:
     """A checkpoint and the Spark that works on it."""
 
     def __init__(self, spark: Any, path: str) -> None:
-        # Only a Spark that is there can be imported.
-        from spark_elastic_tools.checkpoint.offline import Offline
-
         self._files = HadoopFiles(spark, path)
         self._path = self._files.root
         self._spark = spark
@@ -225,7 +224,7 @@ class _Opened:
             click.echo(f"{said}: it would be completed or undone first", err=True)
             return found
         # The shim knows what it wrote itself. Spark's own re-partitioning leaves only the start of a batch.
-        if not self._offline.recover() and found.started is not None:
+        if not self._offline.recover() and found.is_rewrite and found.started is not None:
             self._offline.undo(found.started)
         now = self.read()
         click.echo(
@@ -274,8 +273,6 @@ class _Opened:
 
     @contextmanager
     def _progress(self, what: str, found: Checkpoint) -> Iterator[None]:
-        from spark_elastic_tools.checkpoint.progress import progress
-
         steps = [f"operator {operator}, {store}" for operator, store in found.stores]
         with progress(self._spark.sparkContext, what, steps):
             yield
@@ -285,10 +282,8 @@ class _Opened:
 def _opened(path: str, settings: Sequence[str], master: str) -> Iterator[_Opened]:
     """Start Spark for a checkpoint; what goes wrong is one message and the exit code 1."""
     conf = _conf(settings)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
     try:
-        with session(master, conf) as spark:
+        with _signals_interrupt(), session(master, conf) as spark:
             yield _Opened(spark, path)
     except (NoSparkError, NoCheckpointError) as error:
         raise click.ClickException(str(error)) from error
@@ -316,6 +311,16 @@ def _conf(settings: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that Spark is stopped."""
-    raise KeyboardInterrupt
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

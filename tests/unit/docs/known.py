@@ -24,6 +24,7 @@ class NotRun:
 
 
 _DRIVER_COMMANDS = "tests/unit/tools/cli/test_driver_commands.py"
+_CHECKPOINTS = "integration/streaming/test_checkpoint_command.py"
 _GETTING_STARTED = "integration/docs/test_getting_started.py"
 _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
 _BENCH = "measures for minutes to hours"
@@ -48,6 +49,12 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic simulate --load .*": RunBy("tests/unit/docs/test_examples.py", "_SIMULATED"),
     r"spark-elastic simulate --journal .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--journal"'),
     r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--compare"'),
+    r"spark-elastic checkpoint inspect s3a:.*": NotRun(
+        "needs an object store; integration/streaming/test_checkpoint_command.py inspects local checkpoints"
+    ),
+    r"spark-elastic checkpoint inspect .*": RunBy(_CHECKPOINTS, '"inspect"'),
+    r"spark-elastic checkpoint repartition .*": RunBy(_CHECKPOINTS, '"repartition"'),
+    r"spark-elastic checkpoint convert .*": RunBy(_CHECKPOINTS, '"convert"'),
     r"spark-submit --packages .*": RunBy("integration/jar/test_jar_alone.py", '"--packages" in block.text'),
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'

@@ -50,12 +50,15 @@ def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def take(words: Command) -> None:
     """Parse a command as click does before it runs it. Raises ClickException."""
-    group = click.Context(cli, info_name="spark-elastic")
-    name, *arguments = words[1:]
-    found = cli.get_command(group, name)
-    if found is None:
-        raise click.UsageError(f"there is no command {name}")
-    found.make_context(name, list(arguments), parent=group)
+    context = click.Context(cli, info_name="spark-elastic")
+    group: click.Command = cli
+    rest = list(words[1:])
+    while isinstance(group, click.Group):
+        name, *rest = rest
+        found = group.get_command(context, name)
+        if found is None:
+            raise click.UsageError(f"there is no command {name}")
+        context, group = found.make_context(name, list(rest), parent=context), found
 
 
 def test_blocks_of_code_say_what_they_are() -> None:
@@ -100,6 +103,9 @@ def test_a_command_in_a_sentence_exists_with_its_options(page: str, code: str) -
     group = click.Context(cli, info_name="spark-elastic")
     found = cli.get_command(group, command[1])
     assert found is not None, page
+    if isinstance(found, click.Group) and len(command) > 2:
+        found = found.get_command(group, command[2])
+        assert found is not None, page
     there = {name for param in found.params for name in (*param.opts, *param.secondary_opts)}
     typed = {word.partition("=")[0] for word in command if word.startswith("--")}
     assert typed <= there, page

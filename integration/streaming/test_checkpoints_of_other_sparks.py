@@ -114,7 +114,7 @@ def _number(path: Path) -> int:
     return int(path.name)
 
 
-@pytest.mark.parametrize(("archive", "query", "partitions"), cases())
+@pytest.mark.parametrize(("archive", "query", "partitions"), list(cases()))
 def test_a_converted_one_goes_on_as_in_plain_spark(
     copies: Copies, archive: Archive, query: str, partitions: int
 ) -> None:

@@ -113,7 +113,7 @@ class TestOldCheckpoint:
         assert scene.query().state == "Restarting"
 
 
-HDFS = {"provider": "hdfs", "checkpoint_format": 1}
+HDFS: dict[str, Any] = {"provider": "hdfs", "checkpoint_format": 1}
 DAY_MS = 86_400_000
 
 

@@ -15,10 +15,12 @@ import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.datasources.v2.state.StateSourceOptions
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{IntegerType, StructField, TimestampType}
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -57,11 +59,27 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   }
   private lazy val from = StateForm.of(offsets, commit).getOrElse(refuse("its offsets are without settings"))
 
-  private lazy val operators: Seq[OperatorStateMetadata] = {
-    val reader = new StateMetadataPartitionReader(root, new SerializableConfiguration(conf), batch)
-    val found = reader.allOperatorStateMetadata.toSeq
-    if (found.isEmpty) refuse("its state is not described, as before Spark 3.5; run one micro-batch with a newer Spark")
-    found
+  private lazy val described: Seq[OperatorStateMetadata] =
+    new StateMetadataPartitionReader(root, new SerializableConfiguration(conf), batch).allOperatorStateMetadata.toSeq
+  private lazy val operators = if (described.nonEmpty) described else files.names("state").flatMap(guess)
+
+  /**
+   * Describe an operator of Spark 3.5, which describes none, by its stores and keys. Keys of all kinds say where they
+   * belong in the same way, but for session windows and joins. A wrong guess is found out when rows are moved.
+   */
+  private def guess(folder: String): Option[OperatorStateMetadata] = folder.toLongOption.map { id =>
+    val named = files.names(s"state/$id/0").filter(_.contains("-key")).sorted
+    val stores = if (named.isEmpty) Seq(StateStoreId.DEFAULT_STORE_NAME) else JoinStores.filter(named.contains)
+    val keys = schemas(id, StateStoreMetadataV1(stores.head, 0, from.partitions)).head.keySchema
+    val isSession = keys.lastOption.contains(SessionStart)
+    val name =
+      if (named.nonEmpty) StatefulOperatorsUtils.SYMMETRIC_HASH_JOIN_EXEC_OP_NAME
+      else if (isSession) StatefulOperatorsUtils.SESSION_WINDOW_STATE_STORE_SAVE_EXEC_OP_NAME
+      else StatefulOperatorsUtils.STATE_STORE_SAVE_EXEC_OP_NAME
+    val prefix = if (isSession) keys.length - 1 else 0
+    OperatorStateMetadataV1(
+      OperatorInfoV1(id, name),
+      stores.map(StateStoreMetadataV1(_, prefix, from.partitions)).toArray)
   }
 
   /** Rewrite the state and return the number of the batch that has it. */
@@ -95,7 +113,12 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   }
 
   private def check(to: StateForm): Unit = {
-    val families = operators.filter(o => hasFamilies(o)).map(_.operatorInfo.operatorName)
+    val values = for {
+      operator <- operators
+      store <- operator.stateStoresMetadata
+      family <- schemas(operator.operatorInfo.operatorId, store)
+    } yield (operator.operatorInfo.operatorName, family)
+    val families = values.collect { case (name, family) if family.colFamilyName != Default => name }.distinct
     if (to == from) refuse(s"its state already has $from")
     if (!Set(StateForm.RocksDB, StateForm.InMemory)(from.provider))
       refuse(s"its state is in a store of ${from.provider}")
@@ -104,18 +127,12 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (to.isInMemory && to.format != 1) refuse("Spark's HDFS-backed store has format 1 only")
     if (to.isInMemory && families.nonEmpty)
       refuse(s"${families.mkString(", ")} keeps several kinds of state, which only RocksDB can")
-    val isNarrow = operators.exists(_.operatorInfo.operatorName.startsWith("flatMapGroupsWithState")) &&
-      OffsetSeqMetadata.readValue(offsets.metadataOpt.get, SQLConf.FLATMAPGROUPSWITHSTATE_STATE_FORMAT_VERSION) == "1"
-    if (isNarrow && !to.isInMemory)
-      refuse(
-        "flatMapGroupsWithState in state format 1 declares its timeout as too short a number, which RocksDB rejects")
+    if (!to.isInMemory && values.exists(_._2.valueSchema.exists(f => f.name == Timeout && f.dataType == IntegerType)))
+      refuse("flatMapGroupsWithState in state format 1 declares its timeout as too short a number, which RocksDB rejects")
   }
 
-  private def hasFamilies(operator: OperatorStateMetadata): Boolean =
-    operator.stateStoresMetadata.exists(store => schemas(operator, store).exists(_.colFamilyName != Default))
-
-  private def schemas(operator: OperatorStateMetadata, store: StateStoreMetadata): List[StateStoreColFamilySchema] = {
-    val id = StateStoreId(files.at("state").toString, operator.operatorInfo.operatorId, 0, store.storeName)
+  private def schemas(operator: Long, store: StateStoreMetadata): List[StateStoreColFamilySchema] = {
+    val id = StateStoreId(files.at("state").toString, operator, 0, store.storeName)
     val paths = store match {
       case v2: StateStoreMetadataV2 => v2.stateSchemaFilePaths.map(new Path(_))
       case _ => Nil
@@ -169,7 +186,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
         work.at("state").toString,
         id,
         store.storeName,
-        schemas(operator, store).head)
+        schemas(id, store).head)
       val rows = moved(read(work, id, store.storeName), partitions).queryExecution.toRdd
       rows.mapPartitions { part => writer.write(part, confs.value.value); Iterator.empty[Int] }.count()
     }
@@ -177,7 +194,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   }
 
   private def moved(state: DataFrame, partitions: Int): DataFrame =
-    if (partitions == from.partitions) state else state.repartition(partitions, col("partition_key"))
+    if (partitions == from.partitions && described.nonEmpty) state else state.repartition(partitions, col("partition_key"))
 
   /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
   private def describe(to: CheckpointFiles, format: Int): Unit = {
@@ -189,6 +206,10 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
         s"0/${store.storeName}/_metadata")
       path = files.at(s"state/$id/$of") if files.fs.exists(path)
     } FileUtil.copy(files.fs, path, to.fs, to.at(s"state/$id/$of"), false, true, conf)
+    if (described.isEmpty) operators.foreach { guessed =>
+      val place = to.at(s"state/${guessed.operatorInfo.operatorId}")
+      OperatorStateMetadataWriter.createWriter(place, conf, guessed.version).write(guessed)
+    }
     val entries = new CheckpointLogs(session, to.root.toString)
     entries.offsets.add(batch, StateForm.put(offsets, from.copy(provider = StateForm.RocksDB)))
     entries.commits.add(batch, if (format == 2) CommitMetadataV2() else CommitMetadata())
@@ -376,6 +397,10 @@ private[elastic] object CheckpointRewrite {
   private val Note = "note"
   private val Aside = "aside" // the files that would confuse a reader have been moved
   private val Entries = "entries" // that replace those of the logs, if a batch has begun
+  private val Timeout = "timeoutTimestamp"
+  private val SessionStart = StructField("sessionStartTime", TimestampType, nullable = false)
+  private val JoinStores = // in the order of their ids
+    Seq("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
 
   private lazy val commitFormat =

@@ -109,10 +109,10 @@ def test_state_of_the_chosen_provider_is_left_alone_and_it_is_said_why(app: Appl
     query = app.story.named("kept").query
 
     def told() -> list[Decision]:
-        return [d for d in app.story.said if d.query == query and d.reason == "no_repartition_provider"]
+        return [d for d in app.story.said if d.query == query and d.reason == "no_repartition_chosen"]
 
     said = eventually(told, "it is said")
-    assert f"leave {PROVIDER} unset with spark.elastic.stateStore=rescalable" in said[0].message
+    assert "spark-elastic checkpoint convert CHECKPOINT --to rocksdb" in said[0].message
     assert not app.story.rescaled_to("kept")
     app.wait_in_force(FOR_EVER, ["kept"], said[0].at)
     assert len(told()) == 1

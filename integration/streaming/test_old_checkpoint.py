@@ -126,20 +126,3 @@ def test_state_without_keys_stays_where_spark_looks_for_it(jvm: Driver, inbox: I
         count(spark)
     assert counts == [counts[0], 2 * counts[0]]
     assert any("an operator without keys" in line for line in jvm.said()[said:])
-
-
-def test_what_cannot_be_repartitioned_goes_on_as_it_is_and_says_why(
-    jvm: Driver, inbox: Inbox, tmp_path: Path
-) -> None:
-    totals = Totals(inbox, tmp_path / "checkpoint")
-    inbox.put()
-    # Spark's default: state in HDFS-backed files.
-    with jvm.session({"spark.sql.shuffle.partitions": "8"}) as spark:
-        assert totals.run(spark) == 8
-    inbox.put()
-    said = len(jvm.said())
-    with jvm.session({**PLUGIN, **PATIENT}) as spark:
-        assert totals.run(spark) == 8
-    assert totals.now == inbox.totals()
-    reasons = [line for line in jvm.said()[said:] if "providerClass" in line and "RocksDB" in line]
-    assert len(reasons) == 1, reasons

@@ -348,7 +348,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       OperatorStateMetadataWriter
         .createWriter(place, conf, v2.version, Some(number))
         .write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))))
-    case _ => // has one count for all batches, which nobody reads
+    case _ => // has one count for all batches, which no one reads
   }
 
   // ---- The original

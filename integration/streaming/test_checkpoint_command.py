@@ -165,7 +165,7 @@ def test_inspect_shows_each_store_and_a_picture(made: Made, tmp_path: Path) -> N
 def test_what_cannot_be_changed_is_refused_and_left_alone(made: Made, tmp_path: Path) -> None:
     for name, arguments, said in (
         ("stateless", ("repartition", "8"), "its query has no state"),
-        ("without_keys", ("repartition", "8"), "has no keys, as in groupBy().count()"),
+        ("without_keys", ("repartition", "8"), "has no keys, as in groupBy().count() or limit"),
         ("totals", ("repartition", str(PARTITIONS)), f"already in {PARTITIONS} partitions"),
         ("in", ("repartition", "8"), "is no checkpoint: its folder offsets has no entry"),
     ):

@@ -50,15 +50,10 @@ def unreadable(checkpoint: Checkpoint) -> str | None:
             f"its state is kept by {checkpoint.provider_class}, and only that of Spark's own providers "
             "(HDFS-backed files, RocksDB) can be changed"
         )
-    if any(operator.name is None for operator in checkpoint.operators):
-        return (
-            f"{checkpoint.written_by} has not recorded what its operators are: run the query until it has "
-            "committed a batch with Spark 4.0 or later"
-        )
-    unknown = [str(operator.name) for operator in checkpoint.operators if operator.name not in _KNOWN]
-    if unknown:
-        return f"Spark has no reader for the whole state of its operator {unknown[0]}"
-    return None
+    # Spark before 4.0 records no names, and the shim infers what it needs from stores and keys.
+    names = [operator.name for operator in checkpoint.operators if operator.name is not None]
+    unknown = next((name for name in names if name not in _KNOWN), None)
+    return None if unknown is None else f"Spark has no reader for the whole state of its operator {unknown}"
 
 
 def unchangeable(checkpoint: Checkpoint) -> str | None:
@@ -98,7 +93,7 @@ def _without_keys(checkpoint: Checkpoint, target: Target) -> str | None:
     if keyless is None or checkpoint.partitions == target.partitions == 1:
         return None
     return (
-        f"its operator {keyless.id} ({keyless.name}) has no keys, as in groupBy().count(), so its "
+        f"its operator {keyless.id} has no keys, as in groupBy().count() or limit, so its "
         "state is in one partition, whatever their number: leave the checkpoint as it is"
     )
 

@@ -89,7 +89,7 @@ def test_inspect_says_what_is_not_possible(use: Use) -> None:
     use(files(5, key=()))
     output = run("inspect", WHERE).output
     assert "without keys: all its state is in one partition" in output
-    assert len(re.findall(r"not possible: its operator 0 \(stateStoreSave\) has no keys", output)) == 2
+    assert len(re.findall(r"not possible: its operator 0 has no keys", output)) == 2
     made = files()
     made.files["offsets/2"] = offsets(SPARK_4_2, 9_000, ("2",))
     use(made)

@@ -205,3 +205,22 @@ def test_a_query_goes_on_from_its_changed_checkpoint(made: Made, tmp_path: Path)
             now = made.run(spark, name, tmp_path / name, conf)
             assert as_ever
             assert Counter(map(tuple, now)) == Counter(map(tuple, as_ever))
+
+
+def test_the_log_of_a_file_sink_has_no_gap(made: Made, tmp_path: Path) -> None:
+    inbox, output, path = Inbox(tmp_path / "in"), tmp_path / "output", tmp_path / "checkpoint"
+
+    def run(batches: int) -> None:
+        with made.jvm.session({"spark.sql.shuffle.partitions": str(PARTITIONS)}) as spark:
+            rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder)).dropDuplicates(["value"])
+            query = rows.writeStream.format("json").option("checkpointLocation", str(path)).start(str(output))
+            for _ in range(batches):
+                inbox.put()
+                query.processAllAvailable()
+            query.stop()
+            read = spark.read.schema(SCHEMA).json(str(output)).collect()
+        assert sorted(row.value for row in read) == inbox.values()
+
+    run(2)
+    checkpoint(tmp_path, "repartition", path, "2", "--file-sink", output)
+    run(12)  # Spark compacts the log at each tenth batch

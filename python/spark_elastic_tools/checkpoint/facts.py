@@ -32,6 +32,9 @@ _DEFAULT_PARTITIONS = "200"
 DEFAULT_STORE = "default"
 # Where the shim writes the state before it takes the place of the old one (CheckpointRewrite.scala).
 _WORK = ".spark-elastic-rewrite"
+# Where it keeps the entries of the logs before that, and a note about the state.
+_ORIGINAL = ".spark-elastic-original"
+_NOTE = f"{_ORIGINAL}/note"
 
 
 class NoCheckpointError(Exception):
@@ -52,12 +55,39 @@ class Files(Protocol):
 
 
 @frozen(kw_only=True)
+class Original:
+    """What is kept of a checkpoint as it was before its state was changed, as of the batch `batch`.
+
+    `has_begun` says that its next batch had begun, so that the change has no number of its own. `is_logged`
+    says that the log of commits still has that batch.
+    """
+
+    batch: int
+    partitions: int
+    provider_class: str
+    format: int
+    has_begun: bool
+    is_logged: bool
+
+    @property
+    def change(self) -> int:
+        """The batch that the change is, or that had begun."""
+        return self.batch + 1
+
+    @property
+    def store(self) -> str:
+        """How the state was kept, such as "RocksDB, format 2"."""
+        return _store_of(self.provider_class, self.format)
+
+
+@frozen(kw_only=True)
 class Checkpoint:
     """The checkpoint of a query, as of its last committed batch.
 
     `started` is a batch that was started after it and is not committed. If `is_rewrite`, that is no batch of
     the query, but a change of its state. `has_work` says that a change which was cut short has left files.
-    `changed_ms` is the time of the newest entry in its logs, by the clock of their storage.
+    `changed_ms` is the time of the newest entry in its logs, by the clock of their storage. `original` is
+    what is kept from before the newest change.
     """
 
     path: str
@@ -71,6 +101,7 @@ class Checkpoint:
     operators: tuple[Operator, ...]
     conf: Mapping[str, str] = field(repr=False)
     changed_ms: int
+    original: Original | None = None
 
     @property
     def provider(self) -> str | None:
@@ -83,6 +114,16 @@ class Checkpoint:
         return self.is_rewrite or self.has_work
 
     @property
+    def has_begun(self) -> bool:
+        """Whether its query has started a batch that is not committed."""
+        return self.started is not None and self.committed is not None and not self.is_rewrite
+
+    @property
+    def newest(self) -> int | None:
+        """The newest batch, committed or not."""
+        return self.committed if self.started is None else self.started
+
+    @property
     def written_by(self) -> str:
         """The versions of Spark that can have written it, such as "Spark 4.0 or 4.1"."""
         return written_by(self.conf)
@@ -90,7 +131,7 @@ class Checkpoint:
     @property
     def store(self) -> str:
         """How its state is kept, such as "RocksDB, format 2"."""
-        return store_title(self.provider or self.provider_class.rpartition(".")[2], self.format)
+        return _store_of(self.provider_class, self.format)
 
     @property
     def stores(self) -> tuple[tuple[int, str], ...]:
@@ -101,6 +142,10 @@ class Checkpoint:
 def store_title(provider: str, format_version: int) -> str:
     """Describe how state is kept, such as "RocksDB, format 2"."""
     return f"{_TITLES.get(provider, provider)}, format {format_version}"
+
+
+def _store_of(provider_class: str, format_version: int) -> str:
+    return store_title(PROVIDERS.get(provider_class) or provider_class.rpartition(".")[2], format_version)
 
 
 def read_checkpoint(files: Files, path: str) -> Checkpoint:
@@ -136,6 +181,26 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
         operators=tuple(_operator(files, number) for number in _numbers(files.names("state"))),
         conf=current.conf,
         changed_ms=max(files.changed_ms(entry) for entry in entries),
+        original=_original(files, committed),
+    )
+
+
+def _original(files: Files, committed: Sequence[int]) -> Original | None:
+    # Like the shim, take a note that is not whole for none.
+    match (files.read(_NOTE) or b"").decode("utf-8", errors="replace").split("\n"):
+        case [_, last, provider_class, form] if last.isdecimal() and form.isdecimal():
+            batch = int(last)
+        case _:
+            return None
+    entry = files.read(f"{_ORIGINAL}/offsets/{batch}")
+    conf = parse_offsets(entry).conf if entry is not None else {}
+    return Original(
+        batch=batch,
+        partitions=int(conf.get(SHUFFLE_PARTITIONS, _DEFAULT_PARTITIONS)),
+        provider_class=provider_class,
+        format=int(form),
+        has_begun=batch + 1 in _batches(files, f"{_ORIGINAL}/offsets"),
+        is_logged=batch in committed,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from spark_elastic_tools.checkpoint.facts import HDFS, ROCKSDB, Checkpoint, store_title
+from spark_elastic_tools.checkpoint.facts import HDFS, ROCKSDB, Checkpoint, Original, store_title
 from spark_elastic_tools.checkpoint.logs import ENCODING, GROUPS_FORMAT, JOIN_FORMAT
 
 _GROUPS = ("flatMapGroupsWithState", "applyInPandasWithState")
@@ -61,12 +61,26 @@ def unchangeable(checkpoint: Checkpoint) -> str | None:
 
     An interrupted change is no reason: it is completed or undone before the next one.
     """
-    if checkpoint.started is not None and checkpoint.committed is not None and not checkpoint.is_interrupted:
+    reason = unreadable(checkpoint)
+    if reason is not None or checkpoint.is_interrupted:
+        return reason
+    last, newest = checkpoint.committed, checkpoint.newest
+    if last is not None and newest is not None and newest > last + 1:
         return (
-            f"batch {checkpoint.started} is started and not committed, and its sink may have a part of it: "
-            "run the query until it has committed that batch"
+            f"batches {last + 1} to {newest} are started and not committed: run the query until it has "
+            "committed them"
         )
-    return unreadable(checkpoint)
+    return None
+
+
+def _needs_commit(checkpoint: Checkpoint, target: Target) -> str | None:
+    """Return why a target has to wait for the batch that has begun, whose number its sink may know."""
+    if not checkpoint.has_begun or checkpoint.is_interrupted or target.format != 1:
+        return None
+    return (
+        f"batch {checkpoint.started} is started and not committed, so its state can only get RocksDB with "
+        "format 2: run the query until it has committed that batch"
+    )
 
 
 def refusal(checkpoint: Checkpoint, target: Target) -> str | None:
@@ -82,9 +96,27 @@ def refusal(checkpoint: Checkpoint, target: Target) -> str | None:
         reason = _needs_rocksdb(checkpoint)
     elif checkpoint.provider == HDFS:
         reason = _needs_hdfs(checkpoint)
-    if reason is not None:
-        return reason
-    return _without_keys(checkpoint, target)
+    return reason or _needs_commit(checkpoint, target) or _without_keys(checkpoint, target)
+
+
+def irreversible(checkpoint: Checkpoint, original: Original) -> str | None:
+    """Return why the state that was kept may be there no more, None if it is there."""
+    # A store deletes its own old files alone; those of format 2 are out of its sight if it has format 1 now.
+    is_alike = original.provider_class == checkpoint.provider_class and original.format <= checkpoint.format
+    if is_alike and not original.is_logged:
+        return (
+            f"Spark may have deleted the state of batch {original.batch}, which is not in its log any more: "
+            "change the state again instead"
+        )
+    return None
+
+
+def again(checkpoint: Checkpoint, original: Original) -> int:
+    """Return how many batches that the query has started since its state was changed would run again."""
+    newest = checkpoint.newest or 0
+    if original.has_begun and checkpoint.committed == original.batch:
+        return 0
+    return max(newest - original.batch - (0 if original.has_begun else 1), 0)
 
 
 def _without_keys(checkpoint: Checkpoint, target: Target) -> str | None:

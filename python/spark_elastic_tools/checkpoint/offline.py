@@ -36,7 +36,11 @@ class Offline:
         self._root = root
 
     def rewrite(self, target: Target) -> int:
-        """Write the state of the last committed batch as another batch, and return its number."""
+        """Write the state of the last committed batch as another batch, and return its number.
+
+        If the next batch has begun, the state takes the place of that of the last committed one instead, and
+        this returns the number of that one.
+        """
         with java_errors():
             return int(
                 self._jvm.rewrite(
@@ -54,7 +58,10 @@ class Offline:
             return bool(self._jvm.recover(self._spark._jsparkSession, self._root))
 
     def undo(self, batch: int) -> None:
-        """Remove the newest batch, which has to be a change of its state, complete or not."""
+        """Take back a change of its state, complete or not, with all batches after it.
+
+        `batch` is the one after the last that was committed before the change.
+        """
         with java_errors():
             self._jvm.undo(self._spark._jsparkSession, self._root, batch)
 

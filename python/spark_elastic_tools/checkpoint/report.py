@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from attrs import asdict, evolve
 
 from spark_elastic.core.reasons.reason import duration, size
 from spark_elastic_tools.checkpoint.contents import Contents, picture, together, total, unevenness
-from spark_elastic_tools.checkpoint.facts import HDFS, ROCKSDB, Checkpoint
-from spark_elastic_tools.checkpoint.judge import Target, refusal, target_of, unchangeable
+from spark_elastic_tools.checkpoint.facts import HDFS, PROVIDERS, ROCKSDB, Checkpoint, Original
+from spark_elastic_tools.checkpoint.judge import Target, again, partitions, refusal, target_of, unchangeable
 from spark_elastic_tools.checkpoint.logs import Operator
 
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
@@ -54,6 +55,7 @@ def as_data(checkpoint: Checkpoint, contents: Sequence[Contents] | None, age_s: 
         "providerClass": checkpoint.provider_class,
         "format": checkpoint.format,
         "partitions": checkpoint.partitions,
+        "kept": _kept(checkpoint.original),
         **_sums(contents),
         "largestToMedian": unevenness(parts) if parts is not None else None,
         "operators": [
@@ -72,7 +74,7 @@ def as_data(checkpoint: Checkpoint, contents: Sequence[Contents] | None, age_s: 
     }
 
 
-def next_steps(before: Checkpoint, after: Target) -> Iterator[str]:
+def next_start(before: Checkpoint, after: Target) -> Iterator[str]:
     """Yield what to set for the next start of the query, now that its state is as `after` says."""
     if after.provider == ROCKSDB and after.format == 2:
         yield (
@@ -83,6 +85,36 @@ def next_steps(before: Checkpoint, after: Target) -> Iterator[str]:
         yield f"next: start the query; its settings must not have {_FORMAT}=2 any more"
     else:
         yield "next: start the query; Spark restores the number of partitions and the state store"
+
+
+def possible_ends(path: str, lacking: int | None) -> Iterator[str]:
+    """Yield how to end a change of state, by going back or by deleting what is kept.
+
+    `lacking` is the batch that the log of a file sink has no entry of, if there is such a sink.
+    """
+    command, path = "spark-elastic checkpoint", shlex.quote(path)
+    if lacking is not None:
+        yield (
+            f"if it writes with Spark's file sink, the log in that folder needs batch {lacking}, which only "
+            f"the plugin adds at its start: without it, go back (`{command} undo {path} --yes`), and do this "
+            "again with --file-sink FOLDER"
+        )
+    yield f"the state before is kept: `{command} forget {path}` deletes it, `{command} undo {path}` goes back"
+
+
+def consequences(checkpoint: Checkpoint, original: Original, file_sink: str | None) -> Iterator[str]:
+    """Yield what it means to go back to what is kept."""
+    yield (
+        f"it would go back to batch {original.batch}, {partitions(original.partitions)} in {original.store}"
+    )
+    count = again(checkpoint, original)
+    if count:
+        yield (
+            f"{count} {'batch' if count == 1 else 'batches'} of its query would run again with other rows or "
+            "numbers: its sink would get rows twice, or lose some if it leaves out the numbers that it knows"
+        )
+    if file_sink is None and (count or not original.has_begun):
+        yield "if its query writes with Spark's file sink, add --file-sink FOLDER, or rows would be lost"
 
 
 def _rows(checkpoint: Checkpoint, age_s: float) -> Iterator[tuple[str, str]]:
@@ -97,6 +129,9 @@ def _rows(checkpoint: Checkpoint, age_s: float) -> Iterator[tuple[str, str]]:
     if checkpoint.operators:
         yield "state store", checkpoint.store
         yield "partitions", str(checkpoint.partitions)
+    if checkpoint.original is not None:
+        kept = checkpoint.original
+        yield "kept", f"the state of batch {kept.batch}, {partitions(kept.partitions)} in {kept.store}"
 
 
 def _age(age_s: float) -> str:
@@ -120,6 +155,17 @@ def _possible(checkpoint: Checkpoint) -> dict[str, str | None]:
         if target != here:
             found[f"convert {provider}"] = refusal(checkpoint, target)
     return found
+
+
+def _kept(original: Original | None) -> dict[str, Any] | None:
+    if original is None:
+        return None
+    return {
+        "batch": original.batch,
+        "partitions": original.partitions,
+        "provider": PROVIDERS.get(original.provider_class),
+        "format": original.format,
+    }
 
 
 def _sums(contents: Sequence[Contents] | None) -> dict[str, int | None]:

@@ -250,5 +250,10 @@ class HadoopFiles:
         with java_errors():
             return int(self._files.getFileStatus(self._path(path)).getModificationTime())
 
+    def delete(self, path: str) -> None:
+        """Delete a file."""
+        with java_errors():
+            self._files.delete(self._path(path), False)
+
     def _path(self, relative: str) -> Any:
         return self._new_path(f"{self.root.rstrip('/')}/{relative}")

@@ -24,6 +24,7 @@ from spark_elastic_tools.checkpoint.facts import (
 )
 from spark_elastic_tools.checkpoint.judge import (
     Target,
+    irreversible,
     partitions,
     refusal,
     target_of,
@@ -32,14 +33,22 @@ from spark_elastic_tools.checkpoint.judge import (
 )
 from spark_elastic_tools.checkpoint.offline import Offline
 from spark_elastic_tools.checkpoint.progress import progress
-from spark_elastic_tools.checkpoint.report import as_data, lines, next_steps
+from spark_elastic_tools.checkpoint.report import (
+    as_data,
+    consequences,
+    lines,
+    next_start,
+    possible_ends,
+)
 from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
+from spark_elastic_tools.checkpoint.sink_log import FOLDER, cannot_end, later, unfit
 from spark_elastic_tools.live import shown
 
 _EXIT_FAILED = 1
 _EXIT_INTERRUPTED = 130
 # A newer entry in the logs (s) is a hint that a query is running.
 _RECENT_S = 60.0
+_CUT_SHORT = "an earlier change of its state was cut short"
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -81,8 +90,7 @@ _dry_run_option = click.option(
 _file_sink_option = click.option(
     "--file-sink",
     metavar="FOLDER",
-    help="The folder that the query writes files to. Their log needs an entry for the further batch, which "
-    "the query adds itself only with the plugin.",
+    help="The folder that the query writes to with Spark's file sink, if so. The log there has to follow.",
 )
 
 
@@ -121,7 +129,7 @@ def repartition(
     """Change the number of partitions of a checkpoint's state to N.
 
     The state is written as a further batch, read again and compared; if a row differs, everything goes back
-    to what it was.
+    to what it was. The state before is kept until it is forgotten.
     """
     with _opened(path, settings, master) as opened:
         opened.change(lambda found: target_of(found, count=count), dry_run=dry_run, file_sink=file_sink)
@@ -159,10 +167,37 @@ def convert(
     spark-elastic checkpoint convert PATH --to hdfs --format 1   back to Spark's defaults
 
     The state is written as a further batch, read again and compared; if a row differs, everything goes back
-    to what it was.
+    to what it was. The state before is kept until it is forgotten. If a batch has begun and is not committed,
+    its number stays, and only RocksDB with format 2 is possible.
     """  # noqa: D301  # click wants the character itself
     with _opened(path, settings, master) as opened:
         opened.change(lambda found: target_of(found, to, count, form), dry_run=dry_run, file_sink=file_sink)
+
+
+@checkpoint.command()
+@click.argument("path")
+@click.option("--yes", is_flag=True, help="Go back; without it, only say what that would mean.")
+@_file_sink_option
+@_spark_options
+def undo(path: str, yes: bool, file_sink: str | None, settings: tuple[str, ...], master: str) -> None:
+    """Go back to the state before the newest change, unless it has been forgotten.
+
+    Batches that the query has committed since then would run again.
+    """
+    with _opened(path, settings, master) as opened:
+        opened.undo(yes=yes, file_sink=file_sink)
+
+
+@checkpoint.command()
+@click.argument("path")
+@_spark_options
+def forget(path: str, settings: tuple[str, ...], master: str) -> None:
+    """Delete what is kept of the state before the newest change.
+
+    A query with the plugin does so itself, some time after (spark.elastic.stateStore.keepOriginal).
+    """
+    with _opened(path, settings, master) as opened:
+        opened.forget()
 
 
 # ---- What the commands have in common
@@ -192,8 +227,11 @@ class _Opened:
         """Change its state, compare, and report. Raises ClickException, NoCheckpointError and JavaError."""
         began = time.monotonic()
         found = self._ready(self.read(), dry_run=dry_run)
+        sink = _SinkLog(self._spark, file_sink) if file_sink is not None else None
         target = wanted(found)
         self._check(refusal(found, target))
+        if sink is not None and found.committed is not None and not found.has_begun:
+            sink.check(unfit(sink.names, found.committed))
         self._warn_of_a_query(found)
         before = self.measure(found)
         what = f"{partitions(found.partitions)} in {found.store} to {target}"
@@ -205,34 +243,94 @@ class _Opened:
         self._check_unchanged(found)
         with self._progress("writing", found):
             batch = self._offline.rewrite(target)
-        self._compare(before, batch)
-        self._offline.forget()
-        if file_sink is not None:
+        self._compare(before, found)
+        is_further = batch != found.committed
+        if file_sink is not None and is_further:
             self._offline.fill_sink_log(file_sink, batch)
         took = duration((time.monotonic() - began) * 1000)
-        click.echo(shown(f"changed {what} as batch {batch}: {amount}, all the same afterwards, in {took}"))
-        for line in next_steps(found, target):
+        how = f"as batch {batch}" if is_further else f"in batch {batch}"
+        click.echo(shown(f"changed {what} {how}: {amount}, all the same afterwards, in {took}"))
+        lacking = batch if is_further and file_sink is None else None
+        for line in (*next_start(found, target), *possible_ends(self._path, lacking)):
             click.echo(shown(line))
+
+    def undo(self, *, yes: bool, file_sink: str | None) -> None:
+        """Go back to what is kept. Raises ClickException, NoCheckpointError and JavaError."""
+        found = self.read()
+        if found.has_work or (found.is_rewrite and found.original is None):
+            before, found = found, self._recovered(found)
+            if _form(before) == _form(found):
+                return
+        original = found.original
+        if original is None:
+            raise self._refused("nothing is kept of an earlier state, so there is nothing to go back to")
+        self._check(irreversible(found, original))
+        sink = _SinkLog(self._spark, file_sink) if file_sink is not None else None
+        if sink is not None:
+            sink.check(cannot_end(sink.names, original.batch))
+        self._warn_of_a_query(found)
+        if not yes:
+            raise click.ClickException(
+                shown(
+                    f"{self._path}: {'; '.join(consequences(found, original, file_sink))}; add --yes to do it"
+                )
+            )
+        self._check_unchanged(found)
+        # A query that starts in between fails for the entries, instead of leaving batches out.
+        if sink is not None:
+            sink.end(original.batch)
+        self._offline.undo(original.change)
+        now = self.read()
+        held = total(one.all for one in self.measure(now))
+        click.echo(
+            shown(
+                f"went back to batch {original.batch}, {partitions(now.partitions)} in {now.store}: "
+                f"{held.rows:,} rows, {size(held.bytes)}"
+            )
+        )
+        for line in next_start(found, Target(now.partitions, str(now.provider), now.format)):
+            click.echo(shown(line))
+
+    def forget(self) -> None:
+        """Delete what is kept. Raises NoCheckpointError and JavaError."""
+        found = self.read()
+        if found.has_work:
+            found = self._recovered(found)
+        original = found.original
+        if original is None:
+            click.echo("nothing is kept of an earlier state")
+            return
+        self._offline.forget()
+        click.echo(
+            shown(
+                f"deleted what was kept of batch {original.batch}, {partitions(original.partitions)} in "
+                f"{original.store}"
+            )
+        )
 
     def _ready(self, found: Checkpoint, *, dry_run: bool) -> Checkpoint:
         """Return it without an interrupted change; refuse one whose state cannot be changed."""
         self._check(unchangeable(found))
         if not found.is_interrupted:
             return found
-        said = "an earlier change of its state was cut short"
         if dry_run:
-            click.echo(f"{said}: it would be completed or undone first", err=True)
+            click.echo(f"{_CUT_SHORT}: it would be completed or undone first", err=True)
             return found
+        return self._recovered(found)
+
+    def _recovered(self, found: Checkpoint) -> Checkpoint:
+        """Complete or undo a change that was cut short."""
         # The shim knows what it wrote itself. Spark's own re-partitioning leaves only the start of a batch.
         if not self._offline.recover() and found.is_rewrite and found.started is not None:
+            self._offline.forget()  # only the change whose original is kept can be undone
             self._offline.undo(found.started)
         now = self.read()
         click.echo(
-            f"{said}: it is {'undone' if now.committed == found.committed else 'completed'} now", err=True
+            f"{_CUT_SHORT}: it is {'undone' if _form(now) == _form(found) else 'completed'} now", err=True
         )
         return now
 
-    def _compare(self, before: Sequence[Contents], batch: int) -> None:
+    def _compare(self, before: Sequence[Contents], found: Checkpoint) -> None:
         try:
             now = self.read()
             different = differences(before, self.measure(now))
@@ -240,7 +338,8 @@ class _Opened:
             different = [f"it cannot be read: {error}"]
         if not different:
             return
-        self._offline.undo(batch)
+        assert found.committed is not None
+        self._offline.undo(found.committed + 1)
         raise click.ClickException(
             "\n".join(
                 (
@@ -253,7 +352,10 @@ class _Opened:
 
     def _check(self, reason: str | None) -> None:
         if reason is not None:
-            raise click.ClickException(shown(f"{self._path}: {reason}"))
+            raise self._refused(reason)
+
+    def _refused(self, reason: str) -> click.ClickException:
+        return click.ClickException(shown(f"{self._path}: {reason}"))
 
     def _warn_of_a_query(self, found: Checkpoint) -> None:
         age_s = time.time() - found.changed_ms / 1000
@@ -266,9 +368,8 @@ class _Opened:
     def _check_unchanged(self, found: Checkpoint) -> None:
         now = self.read()
         if (now.committed, now.started) != (found.committed, found.started):
-            newest = now.committed if now.started is None else now.started
             self._check(
-                f"batch {newest} was started a moment ago: a query is running on it; stop that query first"
+                f"batch {now.newest} was started a moment ago: a query is running on it; stop it first"
             )
 
     @contextmanager
@@ -276,6 +377,29 @@ class _Opened:
         steps = [f"operator {operator}, {store}" for operator, store in found.stores]
         with progress(self._spark.sparkContext, what, steps):
             yield
+
+
+class _SinkLog:
+    """The log of Spark's file sink in the folder that it writes to. All methods raise JavaError."""
+
+    def __init__(self, spark: Any, folder: str) -> None:
+        self._files = HadoopFiles(spark, folder)
+        self._folder = folder
+        self.names = self._files.names(FOLDER)
+
+    def check(self, reason: str | None) -> None:
+        """Raise a ClickException for a reason."""
+        if reason is not None:
+            raise click.ClickException(shown(f"{self._folder}: {reason}"))
+
+    def end(self, batch: int) -> None:
+        """Delete the entries after a batch, the newest one first."""
+        for name in later(self.names, batch):
+            self._files.delete(f"{FOLDER}/{name}")
+
+
+def _form(found: Checkpoint) -> tuple[object, ...]:
+    return found.committed, found.partitions, found.provider_class, found.format
 
 
 @contextmanager

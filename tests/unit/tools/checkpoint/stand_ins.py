@@ -65,6 +65,9 @@ class MemoryFiles:
     def changed_ms(self, path: str) -> int:
         return self.changed
 
+    def delete(self, path: str) -> None:
+        del self.files[path]
+
 
 def files(
     partitions: int = 5,
@@ -108,9 +111,11 @@ class StandIn:
         self.calls.append(f"rewrite {target}")
         if self._broken:
             raise JavaError(self._broken)
-        batch = max(int(name) for name in self._files.names("commits")) + 1
-        metadata = json.loads(self._files.files[f"offsets/{batch - 1}"].split(b"\n")[1])
+        batch = max(int(name) for name in self._files.names("commits"))
+        metadata = json.loads(self._files.files[f"offsets/{batch}"].split(b"\n")[1])
         changed = {SHUFFLE_PARTITIONS: str(target.partitions), PROVIDER: CLASSES[target.provider]}
+        if f"offsets/{batch + 1}" not in self._files.files:
+            batch += 1
         self._files.files[f"offsets/{batch}"] = offsets({**metadata["conf"], **changed})
         self._files.files[f"commits/{batch}"] = commit(target.format)
         self.rows -= self._lossy

@@ -125,3 +125,24 @@ def test_a_log_in_another_form_is_no_checkpoint() -> None:
     made.files["offsets/2"] = made.files["offsets/0"]
     with pytest.raises(NoCheckpointError, match="no offsets of its last committed batch 1"):
         read_checkpoint(made, WHERE)
+
+
+def test_what_is_kept_of_an_earlier_state_is_known() -> None:
+    made = files(7, "rocksdb", 2, batches=3)
+    made.files[".spark-elastic-original/note"] = f"1000\n1\n{CLASSES['hdfs']}\n1".encode()
+    made.files[".spark-elastic-original/offsets/1"] = offsets(CONF)
+    kept = read_checkpoint(made, WHERE).original
+    assert kept is not None
+    assert (kept.batch, kept.change, kept.partitions, kept.store) == (1, 2, 5, "HDFS-backed files, format 1")
+    assert (kept.has_begun, kept.is_logged) == (False, True)
+    made.files[".spark-elastic-original/offsets/2"] = offsets(CONF)
+    del made.files["commits/1"], made.files["offsets/1"]
+    kept = read_checkpoint(made, WHERE).original
+    assert kept is not None
+    assert (kept.has_begun, kept.is_logged) == (True, False)
+
+
+def test_a_note_that_is_not_whole_is_none() -> None:
+    made = files()
+    made.files[".spark-elastic-original/note"] = b"1000\n1"
+    assert read_checkpoint(made, WHERE).original is None

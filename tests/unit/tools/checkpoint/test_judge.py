@@ -118,12 +118,23 @@ def test_a_query_without_state_has_nothing_to_change() -> None:
     assert "has no state" in (unchangeable(read_checkpoint(made, WHERE)) or "")
 
 
-def test_a_started_batch_has_to_be_committed_first() -> None:
+def test_a_started_batch_has_to_be_committed_before_state_gets_format_1() -> None:
+    for provider, form in (("hdfs", 1), ("rocksdb", 1), ("rocksdb", 2)):
+        made = files(5, provider, form)
+        made.files["offsets/2"] = offsets(SPARK_4_2, 2_000, ("2",))
+        found = read_checkpoint(made, WHERE)
+        assert found.has_begun
+        assert why(found, to="rocksdb", count=3) == ""
+        assert "batch 2 is started and not committed" in why(found, to="hdfs", count=3)
+        assert "batch 2 is started and not committed" in why(found, to="rocksdb", form=1, count=3)
+        made.files["offsets/3"] = made.files["offsets/2"]
+        found = read_checkpoint(made, WHERE)
+        assert "batches 2 to 3 are started and not committed" in why(found, to="rocksdb", count=3)
+        assert unreadable(found) is None
+
+
+def test_a_first_batch_that_is_not_committed_has_no_state_yet() -> None:
     made = files()
-    made.files["offsets/2"] = offsets(SPARK_4_2, 2_000, ("2",))
-    found = read_checkpoint(made, WHERE)
-    assert "batch 2 is started and not committed" in (unchangeable(found) or "")
-    assert unreadable(found) is None
     del made.files["commits/0"], made.files["commits/1"]
     assert "no committed batch" in (unchangeable(read_checkpoint(made, WHERE)) or "")
 

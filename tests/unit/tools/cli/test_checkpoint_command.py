@@ -17,6 +17,7 @@ from spark_elastic_tools.checkpoint.session import JavaError, NoSparkError
 from spark_elastic_tools.cli import checkpoint as command
 from spark_elastic_tools.cli.main import cli
 from tests.unit.tools.checkpoint.stand_ins import (
+    CLASSES,
     SPARK_4_2,
     WHERE,
     MemoryFiles,
@@ -95,7 +96,8 @@ def test_inspect_says_what_is_not_possible(use: Use) -> None:
     use(made)
     output = run("inspect", WHERE).output
     assert re.search(r"started +batch 2, by its query; not committed", output)
-    assert re.search(r"change +not possible: batch 2 is started", output)
+    assert re.search(r"repartition +not possible: batch 2 is started", output)
+    assert re.search(r"convert rocksdb +possible", output)
 
 
 def test_inspect_names_a_change_that_was_cut_short(use: Use) -> None:
@@ -129,6 +131,7 @@ def test_inspect_prints_json(use: Use) -> None:
         "providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
         "format": 1,
         "partitions": 2,
+        "kept": None,
         "rows": 10,
         "bytes": 200,
         "largestToMedian": 1.0,
@@ -149,7 +152,10 @@ def test_repartition_says_what_was_done_and_what_comes_next(use: Use) -> None:
         lines[0],
     )
     assert lines[1].startswith("next: start the query; Spark restores the number of partitions")
-    assert stand_in.calls == ["rewrite 2 partitions in HDFS-backed files, format 1", "forget"]
+    assert "the log in that folder needs batch 2" in lines[2]
+    assert "(`spark-elastic checkpoint undo file:/checkpoint --yes`)" in lines[2]
+    assert lines[3].startswith("the state before is kept: `spark-elastic checkpoint forget file:/checkpoint`")
+    assert stand_in.calls == ["rewrite 2 partitions in HDFS-backed files, format 1"]
 
 
 def test_convert_names_the_setting_that_plain_spark_needs(use: Use) -> None:
@@ -174,9 +180,144 @@ def test_a_dry_run_changes_nothing(use: Use) -> None:
 
 
 def test_the_log_of_a_file_sink_gets_its_entry(use: Use) -> None:
-    stand_in = use(files(5))
-    run("repartition", WHERE, "2", "--file-sink", "/output")
-    assert stand_in.calls[1:] == ["forget", "fill /output 2"]
+    made = files(5)
+    made.files.update({"_spark_metadata/0": b"", "_spark_metadata/1": b""})
+    stand_in = use(made)
+    output = run("repartition", WHERE, "2", "--file-sink", "/output").stdout
+    assert stand_in.calls[1:] == ["fill /output 2"]
+    assert "--file-sink" not in output
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([], "it has no folder _spark_metadata"),
+        ([0, 1, 2], "its log has batch 2, and the checkpoint ends with 1"),
+    ],
+)
+def test_a_folder_that_the_query_does_not_write_to_is_refused(
+    use: Use, entries: list[int], said: str
+) -> None:
+    made = files(5)
+    made.files.update({f"_spark_metadata/{entry}": b"" for entry in entries})
+    stand_in = use(made)
+    assert f"Error: /output: {said}" in refused("repartition", WHERE, "2", "--file-sink", "/output")
+    assert stand_in.calls == []
+
+
+def begun(made: MemoryFiles) -> MemoryFiles:
+    """Let the query begin its next batch."""
+    conf = json.loads(made.files["offsets/1"].split(b"\n")[1])["conf"]
+    made.files["offsets/2"] = offsets(conf, 9_000, ("2",))
+    return made
+
+
+def test_a_batch_that_has_begun_keeps_its_number(use: Use) -> None:
+    stand_in = use(begun(files(5)))
+    lines = run("convert", WHERE, "--to", "rocksdb", "--file-sink", "/output").stdout.splitlines()
+    assert "to 5 partitions in RocksDB, format 2 in batch 1: 10 rows" in lines[0]
+    assert len(lines) == 3
+    assert stand_in.calls == ["rewrite 5 partitions in RocksDB, format 2"]
+    stand_in = use(begun(files(5)), lossy=True)
+    assert "again what it was" in refused("convert", WHERE, "--to", "rocksdb")
+    assert stand_in.calls[1:] == ["undo 2"]
+
+
+# ---- What is kept of the state before
+
+
+def keep(made: MemoryFiles, batch: int, form: str = "hdfs", *, begun: bool = False) -> MemoryFiles:
+    """Keep the state as of a batch, as if it had had 3 partitions."""
+    conf = {**SPARK_4_2, "spark.sql.shuffle.partitions": "3"}
+    folder = ".spark-elastic-original"
+    made.files[f"{folder}/note"] = f"1000\n{batch}\n{CLASSES[form]}\n1".encode()
+    for number in (batch, batch + 1) if begun else (batch,):
+        made.files[f"{folder}/offsets/{number}"] = offsets(conf)
+    return made
+
+
+def test_inspect_shows_what_is_kept(use: Use) -> None:
+    use(keep(files(2, "rocksdb", 2, batches=3), 1))
+    assert re.search(
+        r"kept +the state of batch 1, 3 partitions in HDFS-backed files, format 1",
+        run("inspect", WHERE).output,
+    )
+    found = json.loads(run("inspect", WHERE, "--json").stdout)
+    assert found["kept"] == {"batch": 1, "partitions": 3, "provider": "hdfs", "format": 1}
+
+
+def test_forget_deletes_what_is_kept(use: Use) -> None:
+    stand_in = use(keep(files(), 0))
+    said = "deleted what was kept of batch 0, 3 partitions in HDFS-backed files, format 1\n"
+    assert run("forget", WHERE).stdout == said
+    assert stand_in.calls == ["forget"]
+    stand_in = use(files())
+    assert run("forget", WHERE).stdout == "nothing is kept of an earlier state\n"
+    assert stand_in.calls == []
+
+
+@pytest.mark.parametrize(
+    ("batches", "has_begun", "said"),
+    [
+        (3, False, None),
+        (4, False, "1 batch of its query would run again"),
+        (6, False, "3 batches of its query would run again"),
+        (2, True, None),
+        (3, True, "1 batch of its query would run again"),
+    ],
+)
+def test_undo_says_first_what_it_would_mean(
+    use: Use, batches: int, has_begun: bool, said: str | None
+) -> None:
+    made = keep(files(2, "rocksdb", 2, batches), 1, begun=has_begun)
+    if has_begun and batches == 2:
+        begun(made)
+    stand_in, before = use(made), dict(made.files)
+    output = refused("undo", WHERE)
+    assert "it would go back to batch 1, 3 partitions in HDFS-backed files, format 1" in output
+    assert output.endswith("add --yes to do it\n")
+    assert ("would run again" in output) == (said is not None)
+    assert (said or "") in output
+    assert ("add --file-sink FOLDER" in output) == (not has_begun or said is not None)
+    assert (stand_in.calls, made.files) == ([], before)
+
+
+def test_undo_goes_back(use: Use) -> None:
+    made = keep(files(5, batches=3), 1)
+    stand_in = use(made)
+    lines = run("undo", WHERE, "--yes").stdout.splitlines()
+    assert lines[0] == "went back to batch 1, 5 partitions in HDFS-backed files, format 1: 10 rows, 500 B"
+    assert lines[1].startswith("next: start the query")
+    assert stand_in.calls == ["undo 2"]
+
+
+def test_undo_ends_the_log_of_a_file_sink(use: Use) -> None:
+    made = keep(files(5, batches=3), 1)
+    made.files.update({f"_spark_metadata/{name}": b"" for name in ("0", "1", "2", "3.compact", ".3.crc")})
+    stand_in = use(made)
+    run("undo", WHERE, "--yes", "--file-sink", "/output")
+    assert stand_in.calls == ["undo 2"]
+    assert made.names("_spark_metadata") == [".3.crc", "0", "1"]
+    use(keep(files(5, batches=3), 1))
+    assert "Error: /output: it has no folder" in refused("undo", WHERE, "--yes", "--file-sink", "/output")
+
+
+def test_there_is_nothing_to_go_back_to(use: Use) -> None:
+    stand_in = use(files())
+    assert "nothing is kept of an earlier state" in refused("undo", WHERE, "--yes")
+    made = keep(files(batches=4), 1)
+    del made.files["commits/1"], made.files["offsets/1"]
+    use(made)
+    assert "Spark may have deleted the state of batch 1" in refused("undo", WHERE, "--yes")
+    assert stand_in.calls == []
+
+
+def test_undo_of_a_change_that_was_cut_short_is_enough(use: Use) -> None:
+    made = files()
+    made.files[".spark-elastic-rewrite/offsets/2"] = b""
+    stand_in = use(made)
+    assert "it is undone now" in run("undo", WHERE).stderr
+    assert stand_in.calls == ["recover"]
 
 
 def test_a_row_that_is_lost_is_noticed_and_all_goes_back(use: Use) -> None:
@@ -249,7 +390,7 @@ def test_a_re_partitioning_of_spark_that_was_cut_short_is_undone(use: Use) -> No
     made.files["offsets/2"] = offsets({**conf, "spark.sql.shuffle.partitions": "9"}, 1_001, ("1",))
     stand_in = use(made)
     run("repartition", WHERE, "2")
-    assert stand_in.calls[:2] == ["recover", "undo 2"]
+    assert stand_in.calls[:3] == ["recover", "forget", "undo 2"]
 
 
 def test_a_query_that_is_running_is_noticed(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +436,8 @@ def test_a_setting_that_is_none_is_wrong_usage(use: Use, setting: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("repartition", WHERE, "0"), ("convert", WHERE), ("convert", WHERE, "--to", "hdd"), ()]
+    "arguments",
+    [("repartition", WHERE, "0"), ("undo",), ("convert", WHERE), ("convert", WHERE, "--to", "hdd"), ()],
 )
 def test_wrong_usage_starts_no_spark(arguments: tuple[str, ...]) -> None:
     run(*arguments, expect=2)

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.class_archive import of_drivers
 from integration.spark_minor import MOVES_STATE, SPARK_MINOR
@@ -84,10 +86,9 @@ class Made:
         emitted: list[list[Any]] = []
         for key, value in conf.items():
             spark.conf.set(key, value)
-        rows = QUERIES[name].plan(spark.readStream.schema(SCHEMA).json(str(self.inbox.folder)))
-        mode = "append" if name in ("joined", "stateless") else "update"
-        writer = rows.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
-        query = writer.foreachBatch(lambda batch, _: emitted.extend(map(list, batch.collect()))).start()
+        query = self.start(
+            spark, name, checkpoint, lambda batch, _: emitted.extend(map(list, batch.collect()))
+        )
         query.processAllAvailable()
         query.stop()
         for key in conf:
@@ -96,6 +97,23 @@ class Made:
 
     def copy(self, name: str, folder: Path) -> Path:
         return Path(shutil.copytree(self.folder / name, folder / name))
+
+    def begin(self, spark: SparkSession, name: str, checkpoint: Path) -> None:
+        """Let a query begin a batch that its sink refuses."""
+
+        def refuse(batch: DataFrame, number: int) -> None:
+            raise ValueError("the sink is full")
+
+        with pytest.raises(StreamingQueryException, match="the sink is full"):
+            self.start(spark, name, checkpoint, refuse).processAllAvailable()
+
+    def start(
+        self, spark: SparkSession, name: str, checkpoint: Path, write: Callable[[DataFrame, int], None]
+    ) -> StreamingQuery:
+        rows = QUERIES[name].plan(spark.readStream.schema(SCHEMA).json(str(self.inbox.folder)))
+        mode = "append" if name in ("joined", "stateless") else "update"
+        writer = rows.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
+        return writer.foreachBatch(write).start()
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +211,13 @@ def test_a_query_goes_on_from_its_changed_checkpoint(made: Made, tmp_path: Path)
     for name, (command, arguments, conf) in changes.items():
         path = made.copy(name, tmp_path)
         result = checkpoint(tmp_path, command, path, *arguments)
-        done, after = result.stdout.splitlines()
+        done, after, *ends = result.stdout.splitlines()
         assert done.startswith(f"changed {PARTITIONS} partitions in ")
-        assert "as batch 2: " in done
-        assert "all the same afterwards" in done
+        if name != "joined":
+            assert "as batch 2: 7 rows, 280 B, all the same afterwards, in " in done
         assert (f"set {FORMAT}=2" in after) == bool(conf)
+        assert ["--file-sink FOLDER" in end for end in ends] == [True, False]
+        assert f"`spark-elastic checkpoint forget file:{path}` deletes it" in ends[1]
     made.inbox.put(rows=40)
     with made.jvm.session({"spark.sql.shuffle.partitions": "200"}) as spark:
         for name, (_, _, conf) in changes.items():
@@ -207,20 +227,64 @@ def test_a_query_goes_on_from_its_changed_checkpoint(made: Made, tmp_path: Path)
             assert Counter(map(tuple, now)) == Counter(map(tuple, as_ever))
 
 
-def test_the_log_of_a_file_sink_has_no_gap(made: Made, tmp_path: Path) -> None:
-    inbox, output, path = Inbox(tmp_path / "in"), tmp_path / "output", tmp_path / "checkpoint"
+def test_a_batch_that_has_begun_is_run_with_its_number(made: Made, tmp_path: Path) -> None:
+    path = made.copy("totals", tmp_path)
+    made.inbox.put(rows=40)
+    with made.jvm.session({}) as spark:
+        made.begin(spark, "totals", path)
+    begun = max(int(file.name) for file in (path / "offsets").iterdir() if file.name.isdigit())
+    before = Path(shutil.copytree(path, tmp_path / "before"))
+    done = checkpoint(tmp_path, "convert", path, "--to", "rocksdb", "--partitions", "3").stdout
+    assert f"to 3 partitions in RocksDB, format 2 in batch {begun - 1}: 7 rows, 280 B, all the same" in done
+    with made.jvm.session({FORMAT: "2"}) as spark:
+        now = made.run(spark, "totals", path, {})
+        assert (path / "commits" / str(begun)).exists()
+        spark.conf.unset(FORMAT)
+        assert sorted(now) == sorted(made.run(spark, "totals", before, {}))
 
-    def run(batches: int) -> None:
-        with made.jvm.session({"spark.sql.shuffle.partitions": str(PARTITIONS)}) as spark:
-            rows = spark.readStream.schema(SCHEMA).json(str(inbox.folder)).dropDuplicates(["value"])
-            query = rows.writeStream.format("json").option("checkpointLocation", str(path)).start(str(output))
+
+class Written:
+    """A query that writes what it has not read before with Spark's file sink."""
+
+    def __init__(self, folder: Path) -> None:
+        self.inbox = Inbox(folder / "new")
+        self.checkpoint, self.output = folder / "checkpoint", folder / "output"
+
+    def run(self, jvm: Driver, batches: int) -> None:
+        """Run it in plain Spark; it has then written each row once."""
+        with jvm.session({"spark.sql.shuffle.partitions": str(PARTITIONS)}) as spark:
+            rows = spark.readStream.schema(SCHEMA).json(str(self.inbox.folder)).dropDuplicates(["value"])
+            writer = rows.writeStream.format("json").option("checkpointLocation", str(self.checkpoint))
+            query = writer.start(str(self.output))
             for _ in range(batches):
-                inbox.put()
+                self.inbox.put()
                 query.processAllAvailable()
             query.stop()
-            read = spark.read.schema(SCHEMA).json(str(output)).collect()
-        assert sorted(row.value for row in read) == inbox.values()
+            found = spark.read.schema(SCHEMA).json(str(self.output)).collect()
+        assert sorted(row.value for row in found) == self.inbox.values()
 
-    run(2)
-    checkpoint(tmp_path, "repartition", path, "2", "--file-sink", output)
-    run(12)  # Spark compacts the log at each tenth batch
+
+def test_a_change_is_taken_back_also_in_the_log_of_a_file_sink(jvm: Driver, tmp_path: Path) -> None:
+    query = Written(tmp_path)
+    query.run(jvm, 2)
+    place, sink = query.checkpoint, ("--file-sink", str(query.output))
+    logs = {
+        name: contents(tmp_path / name) for name in ("checkpoint/offsets", "checkpoint/commits", "output")
+    }
+    checkpoint(tmp_path, "repartition", place, "2", *sink)
+    back = checkpoint(tmp_path, "undo", place, *sink, "--yes").stdout
+    assert back.startswith(
+        f"went back to batch 1, {PARTITIONS} partitions in HDFS-backed files, format 1: 20 rows"
+    )
+    assert {name: contents(tmp_path / name) for name in logs} == logs
+    query.run(jvm, 1)
+    checkpoint(tmp_path, "convert", place, "--to", "rocksdb", "--format", "1", *sink)
+    query.run(jvm, 10)  # Spark compacts the log at each tenth batch
+    kept = [path for path in place.rglob("*.delta") if ".crc" not in path.name]
+    assert kept
+    said = checkpoint(tmp_path, "forget", place).stdout
+    assert (
+        said == f"deleted what was kept of batch 2, {PARTITIONS} partitions in HDFS-backed files, format 1\n"
+    )
+    assert list(place.rglob("*.delta")) == []
+    query.run(jvm, 1)

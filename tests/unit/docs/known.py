@@ -55,6 +55,8 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic checkpoint inspect .*": RunBy(_CHECKPOINTS, '"inspect"'),
     r"spark-elastic checkpoint repartition .*": RunBy(_CHECKPOINTS, '"repartition"'),
     r"spark-elastic checkpoint convert .*": RunBy(_CHECKPOINTS, '"convert"'),
+    r"spark-elastic checkpoint undo .*": RunBy(_CHECKPOINTS, '"undo"'),
+    r"spark-elastic checkpoint forget .*": RunBy(_CHECKPOINTS, '"forget"'),
     r"spark-submit --packages .*": RunBy("integration/jar/test_jar_alone.py", '"--packages" in block.text'),
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'

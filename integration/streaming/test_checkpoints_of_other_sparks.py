@@ -35,8 +35,17 @@ FORMAT = f"{_STATE_STORE}.checkpointFormatVersion"
 CONF = {f"{_STATE_STORE}.maintenanceInterval": "5s"}
 # More than before, fewer, as many in the other store, and one.
 TARGETS = (7, 3, PARTITIONS, 1)
-# The first Spark with the one store and the last one with the other have all queries.
-FIRST = (("3.5", "hdfs"), ("4.1", "rocksdb"))
+# One per kind of state, from the first Spark with the one store and from the last one with the other.
+FIRST = {
+    ("3.5", "hdfs"): (
+        "aggregation_update",
+        "session_window",
+        "deduplication_within_watermark",
+        "join_left_outer_format_2",
+        "flat_groups_event_time_format_2",
+    ),
+    ("4.1", "rocksdb"): ("processor_timers", "join_inner_format_3"),
+}
 
 
 def convert(spark: SparkSession, checkpoint: Path, partitions: int) -> None:
@@ -97,8 +106,8 @@ def cases() -> Iterator[Any]:
     """Yield each checkpoint with the number of partitions that it gets."""
     for archive in archives():
         minor = archive.spark.rsplit(".", 1)[0]
-        marks = () if (minor, archive.store) in FIRST else pytest.mark.slow
         for query in archive.queries:
+            marks = () if query in FIRST.get((minor, archive.store), ()) else pytest.mark.slow
             target = TARGETS[list(QUERIES).index(query) % len(TARGETS)]
             yield pytest.param(archive, query, target, id=f"{minor}-{archive.store}-{query}", marks=marks)
 
@@ -129,6 +138,7 @@ def test_a_converted_one_goes_on_as_in_plain_spark(
     assert conf[f"{_STATE_STORE}.providerClass"].endswith(".RocksDBStateStoreProvider")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUERIES)
 def test_plain_spark_goes_on_alike_from_each_spark_and_store(copies: Copies, query: str) -> None:
     first, *others = [archive for archive in archives() if query in archive.queries]

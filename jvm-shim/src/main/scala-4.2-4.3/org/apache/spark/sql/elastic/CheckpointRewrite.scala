@@ -118,6 +118,11 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       family <- schemas(operator.operatorInfo.operatorId, store)
     } yield (operator.operatorInfo.operatorName, family)
     val families = values.collect { case (name, family) if family.colFamilyName != Default => name }.distinct
+    for (operator <- operators; id = operator.operatorInfo.operatorId) {
+      val found = files.names(s"state/$id").count(_.toIntOption.exists(_ < from.partitions))
+      if (found < from.partitions)
+        refuse(s"operator $id has state in $found of ${from.partitions} partitions, as one without keys has")
+    }
     if (to == from) refuse(s"its state already has $from")
     if (!Set(StateForm.RocksDB, StateForm.InMemory)(from.provider))
       refuse(s"its state is in a store of ${from.provider}")

@@ -1,4 +1,4 @@
-"""Make the archives of checkpoints anew, with the real earlier Sparks; they take some minutes each.
+"""Make the archives of checkpoints anew, with real Sparks; they take some minutes each.
 
 usage: python -m integration.old_checkpoints.make [--spark MINOR]... [--store NAME]...
 
@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+
+import pyspark
 
 from integration.matrix.environment import without_jar
 from integration.old_checkpoints.archives import FOLDER, Archive
@@ -19,7 +22,7 @@ from integration.old_checkpoints.write import STORES
 from spark_versions import SparkVersion, supported
 
 CHECKOUT = Path(__file__).parents[2]
-EARLIER = ("3.5", "4.0", "4.1")
+WRITERS = ("3.5", "4.0", "4.1", "4.2")
 
 
 def main() -> None:
@@ -27,7 +30,7 @@ def main() -> None:
     arguments = _arguments()
     FOLDER.mkdir(exist_ok=True)
     for row in supported():
-        if row.on_pypi and row.minor in (arguments.spark or EARLIER):
+        if row.on_pypi and row.minor in (arguments.spark or WRITERS):
             for store in arguments.store or STORES:
                 archive = make(row, store)
                 print(f"{archive.file.name}: {archive.file.stat().st_size} bytes", flush=True)
@@ -35,7 +38,7 @@ def main() -> None:
 
 def make(row: SparkVersion, store: str) -> Archive:
     """Make the archive of a Spark and a store. Raises CalledProcessError."""
-    python = without_jar(CHECKOUT, row)
+    python = Path(sys.executable) if row.pyspark == pyspark.__version__ else without_jar(CHECKOUT, row)
     archive = Archive(row.pyspark, store)
     with tempfile.TemporaryDirectory(prefix="archive-") as folder:
         command = [str(python), "-m", "integration.old_checkpoints.write", folder, store, *archive.queries]
@@ -48,7 +51,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.old_checkpoints.make", description="Make the archives of checkpoints."
     )
-    parser.add_argument("--spark", action="append", choices=EARLIER, help="a minor version (all)")
+    parser.add_argument("--spark", action="append", choices=WRITERS, help="a minor version (all)")
     parser.add_argument("--store", action="append", choices=STORES, help="a state store (all)")
     return parser.parse_args()
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.batch.plans import PATIENT
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
+from integration.streaming.totals import Totals
 from integration.streaming.waiting import eventually
 from spark_elastic.core.keys.key import PREFIX
 
@@ -28,37 +26,13 @@ ROCKSDB = {**REPARTITIONABLE, FORMAT: "1"}
 MANY = "20"
 
 
-class Totals:
-    """A query that sums up what it has read; keeps its newest result, and the numbers of its batches."""
-
-    def __init__(self, inbox: Inbox, checkpoint: Path) -> None:
-        self._inbox = inbox
-        self.checkpoint = checkpoint
-        self.now: dict[int, tuple[int, int]] = {}
-        self.batches: list[int] = []
-
-    def keep(self, batch: DataFrame, number: int) -> None:
-        self.now = {row.key: (row.n, row.total) for row in batch.collect()}
-        self.batches.append(number)
-
-    def start(self, spark: SparkSession, write: Callable[[DataFrame, int], None]) -> StreamingQuery:
-        rows = spark.readStream.schema(SCHEMA).json(str(self._inbox.folder))
-        totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
-        writer = totals.writeStream.outputMode("complete").foreachBatch(write)
-        return writer.option("checkpointLocation", str(self.checkpoint)).start()
+class Checked(Totals):
+    """Adds input before each run, and checks the totals after it."""
 
     def run(self, spark: SparkSession) -> dict[str, Any]:
-        """Run until all input has been read; return the progress of the last batch's state."""
-        self._inbox.put()
-        query = self.start(spark, self.keep)
-        try:
-            query.processAllAvailable()
-            progress = query.lastProgress
-        finally:
-            query.stop()
-        assert progress is not None
-        assert self.now == self._inbox.totals()
-        state: dict[str, Any] = progress["stateOperators"][0]
+        self.inbox.put()
+        state = super().run(spark)
+        assert self.now == self.inbox.totals()
         return state
 
     def fail(self, spark: SparkSession) -> None:
@@ -67,7 +41,7 @@ class Totals:
         def refuse(batch: DataFrame, number: int) -> None:
             raise ValueError("the sink is full")
 
-        self._inbox.put()
+        self.inbox.put()
         with pytest.raises(StreamingQueryException, match="the sink is full"):
             self.start(spark, refuse).processAllAvailable()
 
@@ -76,8 +50,8 @@ class Totals:
 
 
 @pytest.fixture
-def totals(inbox: Inbox, tmp_path: Path) -> Totals:
-    return Totals(inbox, tmp_path / "checkpoint")
+def totals(inbox: Inbox, tmp_path: Path) -> Checked:
+    return Checked(inbox, tmp_path / "checkpoint")
 
 
 def is_in_rocksdb(state: dict[str, Any]) -> bool:
@@ -86,7 +60,7 @@ def is_in_rocksdb(state: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("begun", [False, True], ids=["all committed", "a batch has begun"])
 def test_spark_s_own_store_is_converted_when_the_query_starts(
-    jvm: Driver, totals: Totals, begun: bool
+    jvm: Driver, totals: Checked, begun: bool
 ) -> None:
     with jvm.session({"spark.sql.shuffle.partitions": MANY}) as spark:
         assert not is_in_rocksdb(totals.run(spark))
@@ -102,19 +76,19 @@ def test_spark_s_own_store_is_converted_when_the_query_starts(
     # Spark gives each input to the sink once, under the number that it had before.
     assert totals.batches == ([0, 1, 2, 3] if begun else [0, 2, 3])
     with jvm.session({FORMAT: "2"}) as spark:
-        assert totals.run(spark)["numShufflePartitions"] == 2
+        assert totals.count(spark) == 2
 
 
-def test_it_is_moved_later_as_one_that_we_began(jvm: Driver, totals: Totals) -> None:
+def test_it_is_moved_later_as_one_that_we_began(jvm: Driver, totals: Checked) -> None:
     always = {f"{PREFIX}adaptiveScheduler.rescalePolicy": "always"}
     with jvm.session({"spark.sql.shuffle.partitions": MANY}) as spark:
         totals.run(spark)
     for slots in (2, 3, 1):
         with jvm.session({**AT_START, **always, "spark.master": f"local[{slots}]"}) as spark:
-            assert totals.run(spark)["numShufflePartitions"] == slots
+            assert totals.count(spark) == slots
 
 
-def test_nothing_is_converted_unless_the_settings_say_so(jvm: Driver, totals: Totals) -> None:
+def test_nothing_is_converted_unless_the_settings_say_so(jvm: Driver, totals: Checked) -> None:
     with jvm.session({"spark.sql.shuffle.partitions": "5"}) as spark:
         totals.run(spark)
     said = len(jvm.said())
@@ -124,10 +98,10 @@ def test_nothing_is_converted_unless_the_settings_say_so(jvm: Driver, totals: To
     (line,) = (line for line in jvm.said()[said:] if "in Spark's HDFS-backed store" in line)
     assert "spark.elastic.stateStore.convert=atStart" in line
     with jvm.session({}) as spark:
-        assert totals.run(spark)["numShufflePartitions"] == 5
+        assert totals.count(spark) == 5
 
 
-def test_format_1_is_moved_as_it_is(jvm: Driver, totals: Totals) -> None:
+def test_format_1_is_moved_as_it_is(jvm: Driver, totals: Checked) -> None:
     always = {f"{PREFIX}adaptiveScheduler.rescalePolicy": "always"}
     with jvm.session({**ROCKSDB, "spark.sql.shuffle.partitions": MANY}) as spark:
         totals.run(spark)
@@ -135,13 +109,13 @@ def test_format_1_is_moved_as_it_is(jvm: Driver, totals: Totals) -> None:
         with jvm.session(
             {**PLUGIN, **PATIENT, **ROCKSDB, **always, "spark.master": f"local[{slots}]"}
         ) as spark:
-            assert totals.run(spark)["numShufflePartitions"] == slots
+            assert totals.count(spark) == slots
             totals.run(spark)
     with jvm.session({}) as spark:
-        assert totals.run(spark)["numShufflePartitions"] == 3
+        assert totals.count(spark) == 3
 
 
-def test_the_original_is_kept_as_long_as_the_settings_say(jvm: Driver, totals: Totals) -> None:
+def test_the_original_is_kept_as_long_as_the_settings_say(jvm: Driver, totals: Checked) -> None:
     with jvm.session({"spark.sql.shuffle.partitions": "5"}) as spark:
         totals.run(spark)
     before = {name for name in totals.files() if name.endswith((".delta", ".snapshot"))}
@@ -155,7 +129,7 @@ def test_the_original_is_kept_as_long_as_the_settings_say(jvm: Driver, totals: T
         totals.run(spark)
 
 
-def test_state_that_cannot_be_read_is_left_as_it_was(jvm: Driver, totals: Totals, tmp_path: Path) -> None:
+def test_state_that_cannot_be_read_is_left_as_it_was(jvm: Driver, totals: Checked, tmp_path: Path) -> None:
     with jvm.session({"spark.sql.shuffle.partitions": "5"}) as spark:
         totals.run(spark)
     state = totals.checkpoint / "state" / "0" / "0" / "1.delta"
@@ -168,7 +142,7 @@ def test_state_that_cannot_be_read_is_left_as_it_was(jvm: Driver, totals: Totals
     assert not any(".spark-elastic" in name or name.endswith(".zip") for name in totals.files())
     shutil.copy(kept, state)
     with jvm.session({}) as spark:
-        assert totals.run(spark)["numShufflePartitions"] == 5
+        assert totals.count(spark) == 5
 
 
 def test_the_log_of_a_file_sink_has_no_gap(jvm: Driver, inbox: Inbox, tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from integration.batch.plans import PATIENT
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import REPARTITIONABLE
+from integration.streaming.totals import Totals
 from spark_elastic.installation import installed_spark
 from spark_elastic_tools.cli import checks
 
@@ -27,40 +26,16 @@ TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\S+)")
 MANY = 50
 
 
-class Totals:
-    """Runs the query until it has read all input; keeps the newest totals of each key."""
-
-    def __init__(self, inbox: Inbox, checkpoint: Path) -> None:
-        self._inbox = inbox
-        self._checkpoint = checkpoint
-        self.now: dict[int, tuple[int, int]] = {}
-
-    def keep(self, batch: DataFrame, _: int) -> None:
-        self.now = {row.key: (row.n, row.total) for row in batch.collect()}
-
-    def run(self, spark: SparkSession) -> int:
-        """Return the number of partitions of the last micro-batch's state."""
-        rows = spark.readStream.schema(SCHEMA).json(str(self._inbox.folder))
-        totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
-        writer = totals.writeStream.outputMode("complete").foreachBatch(self.keep)
-        query: StreamingQuery = writer.option("checkpointLocation", str(self._checkpoint)).start()
-        query.processAllAvailable()
-        progress = query.lastProgress
-        query.stop()
-        assert progress is not None
-        return int(progress["stateOperators"][0]["numShufflePartitions"])
-
-
 def test_its_state_gets_as_many_partitions_as_there_are_slots(
     jvm: Driver, inbox: Inbox, tmp_path: Path
 ) -> None:
     totals = Totals(inbox, tmp_path / "checkpoint")
     inbox.put()
     with jvm.session({**REPARTITIONABLE, "spark.sql.shuffle.partitions": str(MANY)}) as spark:
-        assert totals.run(spark) == MANY
+        assert totals.count(spark) == MANY
     inbox.put()
     with jvm.session({**PLUGIN, **PATIENT}) as spark:
-        assert totals.run(spark) <= SLOTS
+        assert totals.count(spark) <= SLOTS
     assert totals.now == inbox.totals()
 
 
@@ -75,7 +50,7 @@ def test_one_that_we_began_is_read_without_the_policy(
     totals = Totals(inbox, tmp_path / "checkpoint")
     inbox.put()
     with jvm.session({**PLUGIN, **PATIENT}) as spark:
-        partitions = totals.run(spark)
+        partitions = totals.count(spark)
     inbox.put()
     # Spark itself does not detect the format.
     kept = tmp_path / "kept"
@@ -83,7 +58,7 @@ def test_one_that_we_began_is_read_without_the_policy(
     with jvm.session({}) as spark, pytest.raises(StreamingQueryException):
         Totals(inbox, kept).run(spark)
     with jvm.session({**PLUGIN, **conf}) as spark:
-        assert totals.run(spark) == partitions
+        assert totals.count(spark) == partitions
     assert totals.now == inbox.totals()
 
 
@@ -95,13 +70,13 @@ def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
     for _ in range(2):
         inbox.put()
         with jvm.session({**PLUGIN, **PATIENT}) as spark:
-            partitions = totals.run(spark)
+            partitions = totals.count(spark)
     (tip,) = filter(None, map(TIP.search, jvm.said()[said:]))
     # `spark-elastic doctor` gives the same advice.
     assert checks.checkpoints({}, installed_spark()).found.endswith(f" {tip[1]}={tip[2]}")
     inbox.put()
     with jvm.session({tip[1]: tip[2]}) as spark:
-        assert totals.run(spark) == partitions
+        assert totals.count(spark) == partitions
     assert totals.now == inbox.totals()
 
 

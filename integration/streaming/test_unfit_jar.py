@@ -15,7 +15,7 @@ from integration.jar.each_jar import INSTALLED, each_spark, jar_for
 from integration.streaming.driver import PLUGIN, driver, policies_of
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.launch import WITH_PLUGIN
-from integration.streaming.test_old_checkpoint import Totals
+from integration.streaming.totals import Totals
 from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
 from spark_versions import SparkVersion, supported
@@ -80,12 +80,12 @@ def test_a_checkpoint_that_we_began_is_read_where_nothing_else_of_ours_can_start
     totals = Totals(inbox, tmp_path / "checkpoint")
     inbox.put()
     with driver(tmp_path / "fit") as jvm, jvm.session({**PLUGIN, **PATIENT}) as spark:
-        partitions = totals.run(spark)
+        partitions = totals.count(spark)
     inbox.put()
     jar = changed(tmp_path / "unfit.jar", without("elastic/PolicyGateway"))
     with driver(tmp_path / "unfit", jar=jar) as jvm:
         with jvm.session(PLUGIN) as spark:
-            assert totals.run(spark) == partitions
+            assert totals.count(spark) == partitions
         assert any("could not start, the application continues as plain Spark" in said for said in jvm.said())
     assert totals.now == inbox.totals()
 

@@ -108,8 +108,8 @@ class StartQuery(QueryOrder):
 
     `partitions` None leaves the count as it is. A count other than the checkpoint's moves the state first.
     `rescalable` gives a new checkpoint a form that can be re-partitioned later, and converts an older one to
-    it. `stages` says that the shim
-    asks about the stages of its micro-batches as it does for other batch stages.
+    it. `stages` says that the shim asks about the stages of its micro-batches as it does for other batch
+    stages.
     """
 
     partitions: int | None = None

@@ -109,7 +109,7 @@ def inspect(path: str, quick: bool, as_json: bool, settings: tuple[str, ...], ma
         contents: list[Contents] | None = None
         if not quick and unreadable(found) is None:
             contents = opened.measure(found)
-        age_s = time.time() - found.changed_ms / 1000
+        age_s = _age_s(found)
         if as_json:
             click.echo(json.dumps(as_data(found, contents, age_s), indent=2))
         else:
@@ -358,7 +358,7 @@ class _Opened:
         return click.ClickException(shown(f"{self._path}: {reason}"))
 
     def _warn_of_a_query(self, found: Checkpoint) -> None:
-        age_s = time.time() - found.changed_ms / 1000
+        age_s = _age_s(found)
         if 0 <= age_s < _RECENT_S:
             click.echo(
                 f"its newest batch is {duration(age_s * 1000)} old: if its query is still running, stop it",
@@ -396,6 +396,10 @@ class _SinkLog:
         """Delete the entries after a batch, the newest one first."""
         for name in later(self.names, batch):
             self._files.delete(f"{FOLDER}/{name}")
+
+
+def _age_s(found: Checkpoint) -> float:
+    return time.time() - found.changed_ms / 1000
 
 
 def _form(found: Checkpoint) -> tuple[object, ...]:

@@ -202,16 +202,9 @@ def converts(facts: QueryFacts, provider: Provider, checkpoint_format: int, sett
     """Return whether the start of a query converts its checkpoint to the form of new queries."""
     return (
         settings.convert == "atStart"
-        and facts.checkpoint_partitions is not None
         and not settings.hands_off
-        and is_convertible(facts, provider, checkpoint_format)
-    )
-
-
-def is_convertible(facts: QueryFacts, provider: Provider, checkpoint_format: int) -> bool:
-    """Return whether a checkpoint can be converted, and would gain from it."""
-    return (
-        facts.moves_state
+        and facts.checkpoint_partitions is not None
+        and facts.moves_state
         and not facts.global_state
         and not facts.provider_chosen
         and (provider == "hdfs" or (provider == "rocksdb" and checkpoint_format < OWN_FORMAT))

@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import scala.util.Using
 
 import org.apache.commons.io.IOUtils
-import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
@@ -94,7 +94,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Complete a rewrite whose state is all written, or discard its files. Return whether there was one. */
   def recover(): Boolean = {
-    val isFound = work.fs.exists(work.root)
+    val isFound = isInterrupted(files)
     if (isFound) {
       val isToComplete = isDecided && isNext
       if (isToComplete) publish() else discard()
@@ -205,13 +205,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
   private def describe(to: CheckpointFiles, format: Int): Unit = {
     to.delete("")
-    for {
-      operator <- operators
-      id = operator.operatorInfo.operatorId
-      of <- Seq("_metadata", "0/_metadata") ++ operator.stateStoresMetadata.map(store =>
-        s"0/${store.storeName}/_metadata")
-      path = files.at(s"state/$id/$of") if files.fs.exists(path)
-    } FileUtil.copy(files.fs, path, to.fs, to.at(s"state/$id/$of"), false, true, conf)
+    operators.foreach(StateDescription.copy(_, files, to))
     if (described.isEmpty) operators.foreach { guessed =>
       val place = to.at(s"state/${guessed.operatorInfo.operatorId}")
       OperatorStateMetadataWriter.createWriter(place, conf, guessed.version).write(guessed)
@@ -360,7 +354,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Keep the entries of a batch, whose state stays where it is, and note its form and the time. */
   private def keep(number: Long, form: StateForm, entries: String*): Unit = {
-    for (name <- entries) FileUtil.copy(files.fs, files.at(name), original.fs, original.at(name), false, true, conf)
+    entries.foreach(files.copy(_, original))
     original.write(Note, s"${System.currentTimeMillis()}\n$number\n${form.provider}\n${form.format}")
   }
 
@@ -408,9 +402,6 @@ private[elastic] object CheckpointRewrite {
   private val JoinStores = // in the order of their ids
     Seq("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues", "right-keyWithIndexToValue")
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
-
-  /** A run decides about the format of its commits when it starts. */
-  def useFormat(log: CommitLog, format: Int): Unit = CommitFormat.use(log, format)
 
   /** What is kept: when the state was rewritten (epoch ms), after which batch, and which form it had. */
   final case class Kept(at: Long, batch: Long, provider: String, format: Int) {

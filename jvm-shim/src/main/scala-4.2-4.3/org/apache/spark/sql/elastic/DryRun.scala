@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.util.UUID
 
-import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.hadoop.fs.Path
 
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
 import org.apache.spark.sql.DataFrame
@@ -11,7 +11,7 @@ import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.LocalLimitExec
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
-import org.apache.spark.sql.execution.streaming.state.StateRewriter
+import org.apache.spark.sql.execution.streaming.state.{OperatorStateMetadata, StateRewriter}
 import org.apache.spark.util.SerializableConfiguration
 
 /** Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. */
@@ -23,8 +23,8 @@ private[elastic] object DryRun {
     val conf = session.sessionState.newHadoopConf()
     val logs = new StreamingQueryCheckpointMetadata(session, checkpoint)
     // The leading dot keeps it out of savepoints. A driver killed meanwhile leaves it (a few kB); Spark ignores it.
-    val folder = new Path(checkpoint, s".warm-up-${UUID.randomUUID}")
-    val fs = folder.getFileSystem(conf)
+    val files = new CheckpointFiles(new Path(checkpoint), conf)
+    val folder = new CheckpointFiles(files.at(s".warm-up-${UUID.randomUUID}"), conf)
 
     def some(state: DataFrame): DataFrame = {
       val rows = LocalLimitExec(MostRows, state.queryExecution.executedPlan).execute()
@@ -39,13 +39,20 @@ private[elastic] object DryRun {
       operator <- all.allOperatorStateMetadata.headOption
     }
       try {
-        val stores = operator.stateStoresMetadata.map(_.storeName).toSeq
-        for {
-          of <- Seq("_metadata", "0/_metadata") ++ stores.map(name => s"0/$name/_metadata")
-          path = s"state/${operator.operatorInfo.operatorId}/$of"
-          from = new Path(checkpoint, path) if fs.exists(from)
-        } FileUtil.copy(fs, from, fs, new Path(folder, path), false, true, conf)
-        new StateRewriter(session, batch, batch, folder.toString, conf, Some(checkpoint), Some(some), Some(logs)).run()
-      } finally fs.delete(folder, true)
+        StateDescription.copy(operator, files, folder)
+        val place = folder.root.toString
+        new StateRewriter(session, batch, batch, place, conf, Some(checkpoint), Some(some), Some(logs)).run()
+      } finally folder.delete("")
+  }
+}
+
+/** What Spark reads about an operator's state before it reads or writes the state. */
+private[elastic] object StateDescription {
+  def copy(operator: OperatorStateMetadata, from: CheckpointFiles, to: CheckpointFiles): Unit = {
+    val stores = operator.stateStoresMetadata.map(_.storeName).toSeq
+    for {
+      of <- Seq("_metadata", "0/_metadata") ++ stores.map(name => s"0/$name/_metadata")
+      path = s"state/${operator.operatorInfo.operatorId}/$of" if from.fs.exists(from.at(path))
+    } from.copy(path, to)
   }
 }

@@ -54,7 +54,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   /** Let the run go on in the format of its checkpoint: it has read its logs before. */
   private def useFormat(format: Int): Unit = {
     session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, format)
-    CheckpointRewrite.useFormat(execution.commitLog, format)
+    CommitFormat.use(execution.commitLog, format)
     execution.offsetLog.batchCache.clear()
     execution.commitLog.batchCache.clear()
   }

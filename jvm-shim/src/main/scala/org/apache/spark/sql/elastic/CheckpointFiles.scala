@@ -75,9 +75,14 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
     try fs.listStatus(at(of)).toSeq.map(_.getPath.getName)
     catch { case _: FileNotFoundException => Nil }
 
-  def copy(file: CheckpointFile, to: Path): Unit =
-    if (!FileUtil.copy(fs, file.status, to.getFileSystem(conf), to, false, true, conf))
-      throw new IOException(s"${file.status.getPath} could not be copied to $to")
+  def copy(file: CheckpointFile, to: Path): Unit = copy(file.status, to)
+
+  /** Copy a file, or a folder with all that is in it, to the same place in another folder. */
+  def copy(name: String, to: CheckpointFiles): Unit = copy(fs.getFileStatus(at(name)), to.at(name))
+
+  private def copy(status: FileStatus, to: Path): Unit =
+    if (!FileUtil.copy(fs, status, to.getFileSystem(conf), to, false, true, conf))
+      throw new IOException(s"${status.getPath} could not be copied to $to")
 
   /**
    * Copy files, and return the number of bytes copied.

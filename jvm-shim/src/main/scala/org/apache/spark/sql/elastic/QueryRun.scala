@@ -159,7 +159,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   /** Take over what the checkpoint says after a change of its state. */
   def use(found: CheckpointFacts): Unit = {
     use(found.partitions)
-    facts = facts.map(QueryStart.facts(_, found).copy(originalSince = new StateMover(execution).originalSince))
+    facts = facts.map { before =>
+      val now = QueryStart.facts(before, found)
+      if (now == before) before else now.copy(originalSince = new StateMover(execution).originalSince)
+    }
   }
 
   /** Whether its checkpoint exists and has another form than the plugin gives to new ones. */

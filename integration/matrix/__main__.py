@@ -43,6 +43,7 @@ WHOLE = (
     "integration/streaming/test_another_build.py",
     "integration/streaming/test_batch_stage_events.py",
     "integration/streaming/test_before_the_policy.py",
+    "integration/streaming/test_checkpoints_of_other_sparks.py",
     "integration/streaming/test_endings.py",
     "integration/streaming/test_failures.py",
     "integration/streaming/test_init_scripts.py",

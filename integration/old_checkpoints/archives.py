@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import re
 import shutil
 import tarfile
@@ -70,7 +71,10 @@ class Archive:
 
     def pack(self, folder: Path) -> None:
         """Make it of the checkpoints in a folder, in which each has the name of its query."""
-        with tarfile.open(self.file, "w:xz", preset=9) as tar:
+        with (
+            lzma.open(self.file, "wb", preset=9 | lzma.PRESET_EXTREME) as small,
+            tarfile.open(fileobj=small, mode="w") as tar,
+        ):
             for checkpoint in sorted(folder.iterdir()):
                 for path, content in _content(checkpoint):
                     info = tarfile.TarInfo(str(path.relative_to(folder)))

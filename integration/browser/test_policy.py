@@ -1,4 +1,4 @@
-"""Tests, in a real browser, of how the tab shows a policy's plan for a query."""
+"""Tests, in a real browser, of how the tab shows a policy's plan for a query, and what it cannot change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from integration.browser.chromium import watched
 from integration.browser.stand_in import serve
 from tests.unit.http.test_plans import AUTOSCALE, EACH_SECOND, batch
-from tests.unit.http.world import ADAPTIVE, ID, world
+from tests.unit.http.world import ADAPTIVE, ID, OLD_COUNTS, world
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -55,3 +55,15 @@ def test_where_bounds_alone_count_there_is_no_such_part(browser: Browser) -> Non
     ):
         expect(found.page.get_by_role("heading", name="counts")).to_be_visible()
         expect(found.page.locator("details").filter(has_text="Autoscaling")).to_be_hidden()
+        expect(found.page.get_by_role("note", include_hidden=True)).to_be_hidden()
+
+
+def test_a_query_in_a_store_that_is_not_converted_says_what_to_type(browser: Browser) -> None:
+    with (
+        world(ADAPTIVE, queries=(OLD_COUNTS,)) as policy,
+        serve(policy) as site,
+        watched(browser, f"{site.url}#query={ID}", width=NARROW) as found,
+    ):
+        note = found.page.get_by_role("note")
+        expect(note).to_contain_text("Keep the checkpoint's 2 partitions")
+        expect(note).to_contain_text("spark-elastic checkpoint convert CHECKPOINT --to rocksdb")

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import Requests
@@ -22,6 +23,7 @@ from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
+FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 PROVIDERS = {"rocksdb": {}, "hdfs": {"spark.sql.streaming.stateStore.providerClass": HDFS}}
 COMPLETE = re.compile(r"Savepoint of micro-batch (\d+) complete: (\S+)")
@@ -134,6 +136,75 @@ def test_it_is_taken_while_the_query_goes_on_and_another_one_starts_from_it(
         assert len(again.batches) == len(set(again.batches))
         query.stop()
     assert any(re.search(r"resuming its checkpoint, savepoint \S+ not used", line) for line in jvm.said())
+
+
+@pytest.mark.skipif(not MOVES_STATE, reason="this Spark cannot rewrite state")
+@pytest.mark.parametrize(
+    ("conf", "format_", "elsewhere"),
+    [
+        pytest.param({}, "hdfs", {}, id="as plain Spark has it"),
+        pytest.param(PROVIDERS["hdfs"], "rocksdb-2", {FORMAT: "2"}, id="as new queries have it"),
+        pytest.param({}, "rocksdb-1", {}, id="RocksDB as older Sparks have it"),
+    ],
+)
+def test_its_state_can_have_another_format_which_plain_spark_reads(
+    jvm: Driver,
+    asking: Asking,
+    inbox: Inbox,
+    tmp_path: Path,
+    conf: dict[str, str],
+    format_: str,
+    elsewhere: dict[str, str],
+) -> None:
+    totals, checkpoint = Totals(), tmp_path / "checkpoint"
+    with session(jvm, asking, **conf) as spark:
+        query = start(spark, inbox, totals, checkpoint)
+        inbox.put(12)
+        query.processAllAvailable()
+        asking.savepoint(query, str(tmp_path / "savepoints"), format=format_)
+        inbox.put(2)
+        batch, path = asking.taken()
+        query.processAllAvailable()
+        assert totals.now == inbox.totals()
+        query.stop()
+    checkpoint.rename(tmp_path / "not there any more")
+    taken = Path(path.removeprefix("file:"))
+    assert not [name for name in savepoints(taken) if "rewrite" in name or "original" in name]
+    suffixes = {file.suffix for file in taken.glob("state/0/[0-9]/[0-9]*")} - {".crc"}
+    assert suffixes == {".snapshot" if format_ == "hdfs" else ".zip"}
+    again = Totals()
+    with jvm.session(elsewhere) as spark:
+        inbox.put(1)
+        query = start(spark, inbox, again, taken)
+        query.processAllAvailable()
+        progress = query.lastProgress
+        query.stop()
+    assert progress is not None
+    assert again.now == inbox.totals()
+    # The batch after the savepoint's last one is that in which the state got its format.
+    assert again.batches[0] == batch + 2
+    assert ("rocksdbPutCount" in progress["stateOperators"][0]["customMetrics"]) == (format_ != "hdfs")
+
+
+@pytest.mark.skipif(not MOVES_STATE, reason="this Spark cannot rewrite state")
+def test_a_format_that_is_impossible_is_refused_with_the_reason(
+    jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path
+) -> None:
+    target = tmp_path / "savepoints"
+    with session(jvm, asking, **{"spark.sql.streaming.join.stateFormatVersion": "3"}) as spark:
+        left, right = (spark.readStream.schema(SCHEMA).json(str(inbox.folder)) for _ in range(2))
+        writer = left.join(right, "key").writeStream.format("noop")
+        query = writer.queryName("pairs").option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        inbox.put(2)
+        query.processAllAvailable()
+        asking.savepoint(query, str(target), format="hdfs")
+        found = asking.said(re.compile("Savepoint failed: (.*)"))
+        assert "its format cannot be hdfs, its state cannot be rewritten: " in found[1]
+        assert "symmetricHashJoin keeps several kinds of state, which only RocksDB can" in found[1]
+        assert savepoints(target) == []
+        asking.savepoint(query, str(target))
+        asking.taken()
+        query.stop()
 
 
 def test_a_query_ends_with_its_savepoint(jvm: Driver, asking: Asking, inbox: Inbox, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from spark_elastic.core.events import StateFormat
+
 DecisionKind = Literal[
     "rescale_in_place",
     "rescale_state",
@@ -142,12 +144,14 @@ class TakeSavepoint(QueryOrder):
     """Copy everything that a query has committed by its next boundary into a new folder under `target`.
 
     With `stop` the query ends there once the copy is complete; otherwise it keeps running meanwhile. The copy
-    may not leave the folder `within`, whatever links exist. Once it is complete, the oldest savepoints of the
-    query in `target` are removed until `keep` are left; 0 removes none.
+    may not leave the folder `within`, whatever links exist. Its state is rewritten in `format` if that is
+    another one than the checkpoint's. Once it is complete, the oldest savepoints of the query in `target` are
+    removed until `keep` are left; 0 removes none.
     """
 
     target: str
     within: str
+    format: StateFormat | None = None
     keep: int = 0
     stop: bool = False
 

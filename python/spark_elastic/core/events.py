@@ -51,6 +51,7 @@ class SourceRead:
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
+StateFormat = Literal["hdfs", "rocksdb-1", "rocksdb-2"]
 RunState = Literal["held", "running", "failed"]
 
 
@@ -364,13 +365,15 @@ class SavepointRequested(Event):
     """A client (`by`) has requested a savepoint of a query; with `stop` the query ends with it.
 
     The savepoint goes into a new folder under `target` (a path, or a URI of a Hadoop file system), None:
-    under ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target.
+    under ``spark.elastic.savepointDir``. No link may lead it out of `within`, None: out of the target. Its
+    state gets a `format`, None: the one that the checkpoint has.
     """
 
     query: str
     by: str
     target: str | None = None
     within: str | None = None
+    format: StateFormat | None = None
     stop: bool = False
 
 

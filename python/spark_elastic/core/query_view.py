@@ -17,9 +17,19 @@ from spark_elastic.core.policies.planner import Plan, Planner
 from spark_elastic.core.query.demand import Workload
 from spark_elastic.core.query.machine import QueryMachine
 from spark_elastic.core.query.record import RunFailure, Savepoint
+from spark_elastic.core.reasons.catalogue import message
 from spark_elastic.core.rescale.gain import Measurements, Point, fit
 from spark_elastic.core.rescale.history import RescaleRecord
+from spark_elastic.core.rescale.situation import repartition_obstacle, untouched
 from spark_elastic.core.settings import CoreSettings
+
+
+@frozen
+class Obstacle:
+    """What is in the way of a rescale: the code of a reason, and its sentence."""
+
+    reason: str
+    message: str
 
 
 @frozen(kw_only=True)
@@ -73,6 +83,17 @@ class QueryView:
     def granted_slots(self) -> int | None:
         """The slots that a policy grants it, None if its declared bounds count alone."""
         return self.requirements.shuffle.granted
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """What keeps its state in the partitions of its checkpoint, None if it can be moved or has none."""
+        facts = self.facts
+        if not facts.stateful or self.partitions is None or untouched(facts, self.settings) is not None:
+            return None
+        reason = repartition_obstacle(facts, self.provider, self.settings)
+        if reason is None:
+            return None
+        return Obstacle(reason, message(reason, before=self.partitions, provider=self.provider))
 
     def workload(self) -> Workload:
         """Return the inputs of its load. It costs a fit, so it is not called for each event."""

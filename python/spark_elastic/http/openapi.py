@@ -5,9 +5,10 @@ The schemas are those by which the answers are written.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from spark_elastic.core.actions import DecisionKind
+from spark_elastic.core.events import StateFormat
 from spark_elastic.core.query.record import SAVEPOINTS_KEPT
 from spark_elastic.http import flink_rescales, present
 from spark_elastic.http.bounds_body import BOUNDS, JOB_BOUNDS, WANTED_BOUNDS
@@ -28,6 +29,11 @@ _SAVEPOINT_REQUEST = Shape[Any](
                 "pattern": r"\S",
                 "description": "Folder under which it is written, below spark.elastic.savepointDir, which is "
                 "the default, or below spark.elastic.savepoint.allowedPrefixes.",
+            },
+            "format": {
+                "enum": [*get_args(StateFormat), None],
+                "description": "Store and checkpoint format of its state, hdfs is that of plain Spark; null: "
+                "as in the checkpoint.",
             },
             "stop": {"type": "boolean", "description": "Whether the query ends with it."},
         },

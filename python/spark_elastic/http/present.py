@@ -22,7 +22,7 @@ from spark_elastic.core.policies.custom import CustomMetrics
 from spark_elastic.core.policies.planner import Plan
 from spark_elastic.core.policies.policy import Outlook, QueryWish
 from spark_elastic.core.query.record import RunFailure, Savepoint
-from spark_elastic.core.query_view import QueryView
+from spark_elastic.core.query_view import Obstacle, QueryView
 from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay, TerminatedReason
 from spark_elastic.core.transitions import FINISHED, TRANSITIONS
 from spark_elastic.http.bounds_body import BOUNDS, VERTEX_ID, VERTEX_NAME, vertex_ids
@@ -219,6 +219,11 @@ class Shown:
         return None if self.view.plan is None else _Planned(self.view, self.view.plan, self.points)
 
 
+_OBSTACLE = Object[Obstacle](
+    reason=TEXT.of(lambda it: it.reason),
+    message=TEXT.of(lambda it: it.message, "The reason in a sentence, with what to type if that changes it."),
+)
+
 QUERY = Object[Shown](
     "Query",
     id=TEXT.of(lambda it: it.view.facts.query, "The id of its checkpoint, the same in each run."),
@@ -246,6 +251,10 @@ QUERY = Object[Shown](
         "The slots that spark.elastic.policy allows; null: only its bounds apply.",
     ),
     neededSlots=COUNT.of(lambda it: it.view.declared.needed, "The slots for its lower bounds."),
+    keepsPartitions=or_null(_OBSTACLE).of(
+        lambda it: it.view.obstacle,
+        "Why its state keeps the partitions of its checkpoint; null: it can be moved, or there is none.",
+    ),
     priority=INT.of(
         lambda it: it.view.declared.priority,
         "If there are too few slots for all lower bounds, higher priority comes first.",

@@ -11,7 +11,7 @@ import falcon
 from attrs import frozen
 
 from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.events import CancelRequested, SavepointRequested
+from spark_elastic.core.events import CancelRequested, SavepointRequested, StateFormat
 from spark_elastic.core.keys.application import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
 from spark_elastic.core.keys.key import Place
 from spark_elastic.core.query_view import QueryView
@@ -378,6 +378,8 @@ def _say(allowed: tuple[Place, ...]) -> str:
 
 _LONGEST_TARGET = 4096
 _EXAMPLE = '{"target": "hdfs://namenode/savepoints", "stop": false}'
+_FIELDS = ("target", "format", "stop")
+_FORMATS = get_args(StateFormat)
 
 
 @frozen
@@ -400,7 +402,7 @@ class Savepoints:
         view = current(self.publisher)
         guard(request, view)
         find(view.queries, query)
-        target, stop = _read(read_json(request) if request.content_length else {})
+        target, format_, stop = _read(read_json(request) if request.content_length else {})
         within = None
         if target is not None:
             target, within = permitted(target, view.settings)
@@ -410,7 +412,7 @@ class Savepoints:
                 "there is no target, and spark.elastic.savepointDir is not set: "
                 f"name the folder under which the savepoint is to stand, as in {_EXAMPLE}",
             )
-        wish = _Savepoint(query, asker(request), target, within, stop)
+        wish = _Savepoint(query, asker(request), target, within, format_, stop)
         carry_out(self.requests, request, wish)
         response.status = falcon.HTTP_202
         response.text = "{}"
@@ -418,20 +420,22 @@ class Savepoints:
     on_put = on_post
 
 
-def _read(body: Any) -> tuple[str | None, bool]:
+def _read(body: Any) -> tuple[str | None, StateFormat | None, bool]:
     if not isinstance(body, dict):
         raise Refusal(400, f"the body is no object: send {_EXAMPLE}")
     wrong = [
-        f"'{name[:60]}' is no field, allowed are target and stop" for name in body.keys() - {"target", "stop"}
+        f"'{name[:60]}' is no field, allowed are {', '.join(_FIELDS)}" for name in body.keys() - {*_FIELDS}
     ]
-    target, stop = body.get("target"), body.get("stop", False)
+    target, format_, stop = body.get("target"), body.get("format"), body.get("stop", False)
     if target is not None and not (isinstance(target, str) and 0 < len(target.strip()) <= _LONGEST_TARGET):
         wrong.append("target is no folder, allowed is a path or a URI of a Hadoop file system")
+    if format_ not in (None, *_FORMATS):
+        wrong.append(f"format is none of {', '.join(_FORMATS)}")
     if not isinstance(stop, bool):
         wrong.append("stop is neither true nor false")
     if wrong:
         raise Refusal(400, f"{'; '.join(sorted(wrong))}: send {_EXAMPLE}")
-    return target, stop
+    return target, format_, stop
 
 
 @frozen
@@ -442,6 +446,7 @@ class _Savepoint:
     by: str
     target: str | None
     within: str | None
+    format: StateFormat | None
     stop: bool
 
     def __call__(self, queries: Mapping[str, QueryView]) -> MakeEvent:
@@ -453,7 +458,15 @@ class _Savepoint:
             raise Refusal(409, f"the query is {query.state}, it can be {what} while it is {states}")
         if query.saving:
             raise Refusal(409, "a savepoint of the query is being taken: ask again when it is complete")
-        id_ = query.facts.query
+        if self.format is not None and query.facts.stateful and not query.facts.moves_state:
+            raise Refusal(409, "rewriting state needs Spark 4.2 or later: leave format out")
         return lambda id, at: SavepointRequested(
-            id=id, at=at, query=id_, by=self.by, target=self.target, within=self.within, stop=self.stop
+            id=id,
+            at=at,
+            query=query.facts.query,
+            by=self.by,
+            target=self.target,
+            within=self.within,
+            format=self.format,
+            stop=self.stop,
         )

@@ -30,6 +30,11 @@ class Target:
     provider: str
     format: int
 
+    @property
+    def state_format(self) -> str:
+        """The name of its store and format, as savepoints have it."""
+        return self.provider if self.provider == "hdfs" else f"{self.provider}-{self.format}"
+
     def __str__(self) -> str:
         return f"{partitions(self.partitions)} in {store_title(self.provider, self.format)}"
 

@@ -44,11 +44,7 @@ class Offline:
         with java_errors():
             return int(
                 self._jvm.rewrite(
-                    self._spark._jsparkSession,
-                    self._root,
-                    target.partitions,
-                    target.provider,
-                    target.format,
+                    self._spark._jsparkSession, self._root, target.partitions, target.state_format
                 )
             )
 

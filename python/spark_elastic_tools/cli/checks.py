@@ -19,6 +19,7 @@ from spark_elastic.core.keys.key import is_on
 from spark_elastic.core.keys.rescaling import MODE, PYTHON, STATE_STORE
 from spark_elastic.core.own_settings import own_texts, settings_of
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import FINISHED
 from spark_elastic.installation import Spark
 from spark_elastic.jar import JarNotFoundError, jar_path
 from spark_elastic.lacks import Lack, lacks_of, repartitions
@@ -27,11 +28,12 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
 from spark_elastic.version import __version__
-from spark_elastic_tools.client import Driver, Json, NoDriver
+from spark_elastic_tools.client import Driver, Json, NoDriver, title
 from spark_elastic_tools.java import NoJavaError, java_for
 
 _OLDEST_PYTHON = (3, 10)
 _PROBE_TIMEOUT_S = 20
+_CONVERTIBLE = ("no_repartition_unconverted", "no_repartition_chosen")
 
 
 @frozen
@@ -295,6 +297,7 @@ def checks(driver: Driver) -> list[Check]:
         # A driver of another version may report no policies, parts or lacks.
         *_running_policies(overview.get("customPolicies", [])),
         _slots(overview),
+        *_checkpoints(driver),
         *_parts(parts),
         *_lacks(overview, parts),
     ]
@@ -351,6 +354,16 @@ def _slots(overview: Json) -> Check:
     if not slots:
         return Check.warn("slots", found, "queries wait for the first executor: see Spark's page Executors")
     return Check.ok("slots", found)
+
+
+def _checkpoints(driver: Driver) -> Iterable[Check]:
+    """Warn of queries whose state could be rescaled if their checkpoints were converted."""
+    for query in driver.get("/queries")["queries"]:
+        # A driver of another version may not say it.
+        keeps = query.get("keepsPartitions")
+        if keeps is not None and keeps["reason"] in _CONVERTIBLE and query["state"] != FINISHED:
+            found, _, change = keeps["message"].partition(". ")
+            yield Check.warn("checkpoint", f"{title(query)}: {found}", change)
 
 
 def _parts(parts: Iterable[Json]) -> Iterable[Check]:

@@ -12,7 +12,7 @@ from spark_elastic_tools.cli.driver import (
     print_json,
     query_argument,
 )
-from spark_elastic_tools.cli.waiting import Savepointing, timeout_option, until, wait_option
+from spark_elastic_tools.cli.waiting import Savepointing, format_option, timeout_option, until, wait_option
 from spark_elastic_tools.client import Driver, Json, NoDriver, find_at, title
 from spark_elastic_tools.live import shown
 
@@ -28,15 +28,26 @@ from spark_elastic_tools.live import shown
     help="Take a savepoint at its last micro-batch, under TARGET or spark.elastic.savepointDir; type it "
     "after QUERY.",
 )
+@format_option
 @wait_option
 @timeout_option
 @json_option
 @asks_driver
-def stop(where: Where, query: str, target: str | None, wait: bool, timeout: float, as_json: bool) -> None:
+def stop(
+    where: Where,
+    query: str,
+    target: str | None,
+    format: str | None,
+    wait: bool,
+    timeout: float,
+    as_json: bool,
+) -> None:
     """Stop a QUERY permanently and wait until it has ended; with a savepoint, print its path.
 
     --json prints the savepoint or the query as the API returns it.
     """
+    if format is not None and target is None:
+        raise click.UsageError("--format is for the savepoint: add --savepoint")
     driver = where.driver()
     found = find_at(driver, query)
     if target is None:
@@ -44,7 +55,7 @@ def stop(where: Where, query: str, target: str | None, wait: bool, timeout: floa
         done = _wait_for_end(driver, found, timeout) if wait else {}
     else:
         savepointing = Savepointing(driver, found)
-        savepointing.ask(target or None, stop=True)
+        savepointing.ask(target or None, format, stop=True)
         done = savepointing.wait(timeout) if wait else {}
     if as_json:
         print_json(done)

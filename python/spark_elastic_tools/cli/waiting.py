@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import get_args
 
 import click
 
+from spark_elastic.core.events import StateFormat
 from spark_elastic_tools.client import Busy, Driver, Json, NoDriver, Refused, title
 
 # An application may end soon after its last query, and then its driver no longer answers.
@@ -21,6 +23,12 @@ timeout_option = click.option(
     metavar="SECONDS",
     help="How long to wait.",
 )
+format_option = click.option(
+    "--format",
+    type=click.Choice(get_args(StateFormat)),
+    help="Store and checkpoint format of the state in it; hdfs is what plain Spark has.  [default: those of "
+    "the query]",
+)
 wait_option = click.option("--wait/--no-wait", default=True, help="Wait until it is done.  [default: wait]")
 
 
@@ -34,11 +42,10 @@ class Savepointing:
         self._before = {taken["path"] for taken in self._taken()}
         self._last = max((said["number"] for said in self._said(0)), default=0)
 
-    def ask(self, target: str | None, *, stop: bool) -> None:
+    def ask(self, target: str | None, format_: str | None, *, stop: bool) -> None:
         """Request the savepoint, by default in the folder from the settings. Raises Failure."""
-        body: Json = {"stop": stop}
-        if target is not None:
-            body["target"] = target
+        wanted = {"target": target, "format": format_, "stop": stop}
+        body = {name: value for name, value in wanted.items() if value is not None}
         self._driver.order(self._path, body)
 
     def wait(self, timeout_s: float) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -10,7 +11,7 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATELESS
-from tests.unit.http.world import API, COUNTS, ID, NOW, World, world
+from tests.unit.http.world import API, COUNTS, ID, NOW, OLD_COUNTS, World, world
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,30 @@ def test_queries_are_listed_and_shown_one_by_one(api: World) -> None:
     assert shown["lastBatch"]["inputRowsPerSecond"] == 80.0
     assert shown["lastBatch"]["offsetsBehind"] == {"avg": 2.5, "max": 4, "min": 1}
     assert shown["lastDecision"]["query"] == ID
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason", "words"),
+    [
+        (OLD_COUNTS, "no_repartition_unconverted", "spark.elastic.stateStore.convert=atStart"),
+        (evolve(OLD_COUNTS, provider_chosen=True), "no_repartition_chosen", "checkpoint convert CHECKPOINT"),
+        (evolve(OLD_COUNTS, moves_state=False), "no_repartition_spark", "needs Spark 4.2 or later"),
+    ],
+)
+def test_a_query_says_why_its_state_keeps_its_partitions(
+    facts: ev.QueryFacts, reason: str, words: str
+) -> None:
+    with world(queries=[facts]) as running:
+        keeps = running.get(f"{API}/queries/{ID}").json["keepsPartitions"]
+        assert keeps["reason"] == reason
+        assert keeps["message"].startswith("Keep the checkpoint's 2 partitions: ")
+        assert words in keeps["message"]
+
+
+@pytest.mark.parametrize("change", [{"provider": "rocksdb"}, {"stateful": False}, {"trigger": "continuous"}])
+def test_nothing_is_said_of_state_that_can_be_moved_or_is_nothing_of_ours(change: dict[str, Any]) -> None:
+    with world(queries=[evolve(OLD_COUNTS, **change)]) as running:
+        assert running.get(f"{API}/queries/{ID}").json["keepsPartitions"] is None
 
 
 @pytest.mark.parametrize("id", [ID.replace("-", ""), ID.replace("-", "").upper()])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TakeSavepoint
@@ -56,6 +57,19 @@ def test_the_query_can_be_stopped_with_it(api: World) -> None:
     assert "the query is StopWithSavepoint" in reply.errors
 
 
+def test_its_state_can_have_another_format(api: World) -> None:
+    assert api.post(SAVEPOINTS, {"target": "/s", "format": "hdfs"}).status == 202
+    assert taken(api).format == "hdfs"
+
+
+def test_a_spark_that_cannot_rewrite_state_gives_it_no_other_format() -> None:
+    with world(ALLOWED, queries=[evolve(COUNTS, moves_state=False)]) as api:
+        reply = api.post(SAVEPOINTS, {"target": "/s", "format": "hdfs"})
+        assert reply.status == 409
+        assert "rewriting state needs Spark 4.2 or later: leave format out" in reply.errors
+        assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
+
+
 @pytest.mark.parametrize("outcome", ["taken", "done", "failed"])
 def test_one_is_taken_at_a_time(api: World, outcome: str) -> None:
     assert api.post(SAVEPOINTS, {"target": "/s"}).status == 202
@@ -100,7 +114,9 @@ def test_without_a_target_it_goes_where_the_settings_say() -> None:
         ({"target": 7}, "target is no folder"),
         ({"target": " "}, "target is no folder"),
         ({"target": "/s", "stop": "yes"}, "stop is neither true nor false"),
-        ({"target": "/s", "drain": True}, "'drain' is no field, allowed are target and stop"),
+        ({"target": "/s", "drain": True}, "'drain' is no field, allowed are target, format, stop"),
+        ({"target": "/s", "format": "avro"}, "format is none of hdfs, rocksdb-1, rocksdb-2"),
+        ({"target": "/s", "format": 2}, "format is none of hdfs, rocksdb-1, rocksdb-2"),
         ([], "the body is no object"),
     ],
 )

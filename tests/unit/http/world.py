@@ -29,6 +29,8 @@ from tests.unit.runtime.memory_gateway import SteppedClock
 
 ID = "6f1c2a34-9d0b-4c1e-8f50-1234567890ab"
 COUNTS = evolve(STATEFUL, query=ID)
+# A checkpoint that began in plain Spark.
+OLD_COUNTS = evolve(COUNTS, checkpoint_partitions=2, provider="hdfs", checkpoint_format=1)
 ADAPTIVE = {
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",

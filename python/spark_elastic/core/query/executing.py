@@ -133,9 +133,9 @@ class Executing(QueryState):
     def take_it_or_stop_with_it(self, event: ev.SavepointRequested, step: Step) -> None:
         """Take the savepoint while the query keeps running, or stop with it."""
         if event.stop:
-            step.stop_with_savepoint(event.target, event.within, event.by)
+            step.stop_with_savepoint(event)
         else:
-            step.take_savepoint(event.target, event.within)
+            step.take_savepoint(event)
 
     def take_over_the_count(self, event: ev.QueryStarted, step: Step) -> None:
         """Record that the query runs with another count than was known."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from attrs import define
+from attrs import define, evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.bounds.requirements import Requirements
@@ -18,7 +18,7 @@ from spark_elastic.core.events import ExecutorsUsed, StageCompleted
 from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.core.query import internal_events as inner
 from spark_elastic.core.query.executing import Executing
-from spark_elastic.core.query.record import Checkpoint, Failures, Moves, PendingOrder, QueryRecord, State
+from spark_elastic.core.query.record import Checkpoint, Failures, Moves, QueryRecord, State
 from spark_elastic.core.query.restarting import Restarting
 from spark_elastic.core.query.sources import bound_sources, repeat_bounds
 from spark_elastic.core.query.states import Canceling, Created, CreatingExecutionGraph, Failing, Finished
@@ -268,7 +268,7 @@ def recovered(event: inner.Recovered, step: Step) -> None:
         return step.react(inner.Superseded())
     state = record.state
     step.shown(info)
-    saving = [order for order in step.give_up("savepoint") if order.folder is not None]
+    saving = [order.request for order in step.give_up("savepoint") if order.request is not None]
     record.orders.keeping.clear()
     missed = step.missed(info)
     if missed is None or state.leaves_out(missed):
@@ -281,23 +281,9 @@ def recovered(event: inner.Recovered, step: Step) -> None:
     else:
         return step.react(inner.Superseded())
     repeat_bounds(record, step.turn, step.settings)
-    for order in saving:
-        _save_again(order, step)
-
-
-def _save_again(order: PendingOrder, step: Step) -> None:
-    """Repeat a savepoint request with an unknown outcome: a client may be waiting for it."""
-    step.report("saving_again", before=step.record.partitions)
-    step.react(
-        ev.SavepointRequested(
-            id=step.turn.cause,
-            at=step.now,
-            query=step.record.facts.query,
-            by="spark-elastic",
-            target=order.folder,
-            within=order.within,
-        )
-    )
+    for request in saving:  # a client may be waiting for it
+        step.report("saving_again", before=record.partitions)
+        step.react(evolve(request, id=step.turn.cause, at=step.now, by="spark-elastic"))
 
 
 def _may_try_again(step: Step) -> None:

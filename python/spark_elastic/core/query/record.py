@@ -14,7 +14,15 @@ from attrs import define, field, frozen
 from spark_elastic.core.actions import Decision, KeepText
 from spark_elastic.core.bounds.requirements import Requirements
 from spark_elastic.core.bounds.shares import Share, Standing
-from spark_elastic.core.events import Event, Failure, Provider, QueryFacts, QueryProgress, RunState
+from spark_elastic.core.events import (
+    Event,
+    Failure,
+    Provider,
+    QueryFacts,
+    QueryProgress,
+    RunState,
+    SavepointRequested,
+)
 from spark_elastic.core.failures.poison import PoisonWatch
 from spark_elastic.core.failures.strategy import RestartStrategy
 from spark_elastic.core.load.pace import Pace
@@ -44,9 +52,9 @@ SAVEPOINTS_KEPT = 16
 class PendingOrder:
     """An action with an outstanding outcome; `target` is the count that it should bring.
 
-    One that is `replaced` by a newer order may or may not be carried out: the newer one's outcome counts. A
-    savepoint goes into `folder`, which may not lead out of `within`, and is ordered again if it may be lost.
-    For a savepoint with which the query ends `folder` is None: its state repeats that order.
+    One that is `replaced` by a newer order may or may not be carried out: the newer one's outcome counts. The
+    `request` for a savepoint is repeated if the order may be lost. It is None for a savepoint with which the
+    query ends: its state repeats that order.
     """
 
     action: str
@@ -54,8 +62,7 @@ class PendingOrder:
     target: int | None
     at: int
     replaced: bool = False
-    folder: str | None = None
-    within: str | None = None
+    request: SavepointRequested | None = None
 
 
 @frozen(kw_only=True)

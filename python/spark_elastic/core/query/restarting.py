@@ -90,7 +90,7 @@ class Restarting(Moving):
         if event.stop:
             self.refuse_the_savepoint(event, step)
         else:
-            step.take_savepoint(event.target, event.within)
+            step.take_savepoint(event)
 
     def due_reached(self, step: Step) -> None:
         """Start again as soon as there are resources, or let others move their state."""

@@ -23,7 +23,7 @@ from spark_elastic.core.actions import (
     TakeSavepoint,
 )
 from spark_elastic.core.bounds.shares import Share
-from spark_elastic.core.events import Failure, QueryFacts
+from spark_elastic.core.events import Failure, QueryFacts, SavepointRequested
 from spark_elastic.core.failures.judge import Judgement, StoreOf, judge, summary
 from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
 from spark_elastic.core.query.internal_events import QueryInput
@@ -188,13 +188,13 @@ class Step:
         assert said is not None
         self.fail(said.message)
 
-    def stop_with_savepoint(self, target: str | None, within: str | None, by: str) -> None:
+    def stop_with_savepoint(self, request: SavepointRequested) -> None:
         """Go to StopWithSavepoint, or publish that no folder is given for the savepoint."""
-        folder = self.savepoint_folder(target)
+        folder = self._savepoint_folder(request)
         if folder is not None:
-            numbers = {"target": folder, "by": by}
+            numbers = {"target": folder, "by": request.by}
             self.report("stop_with_savepoint", before=self.record.partitions, numbers=numbers)
-            self._go(STOP_WITH_SAVEPOINT, target=folder, within=within or folder)
+            self._go(STOP_WITH_SAVEPOINT, request=evolve(request, target=folder), target=folder)
 
     def cancel(self, by: str) -> None:
         """Go to Canceling, as requested."""
@@ -632,36 +632,32 @@ class Step:
         action = CancelQuery(id=turn.next_action(), cause=turn.cause, query=query, run=run)
         self._ordered("end", action)
 
-    def take_savepoint(self, target: str | None, within: str | None, *, stop: bool = False) -> str | None:
-        """Order a savepoint under a folder, None for that of the settings, or publish that there is none.
+    def take_savepoint(self, request: SavepointRequested) -> str | None:
+        """Order a savepoint, or publish that no folder is given for it.
 
-        It may not leave the folder `within`, None: that folder. With `stop` the query ends with it. Return
-        the id of the order, None if there is no folder.
+        Return the id of the order, None if there is no folder.
         """
-        folder = self.savepoint_folder(target)
+        folder, facts = self._savepoint_folder(request), self.record.facts
         if folder is None:
             return None
-        if not stop:
+        if not request.stop:
             self.report("savepoint", before=self.record.partitions, numbers={"target": folder})
         action = TakeSavepoint(
             id=self.turn.next_action(),
             cause=self.turn.cause,
-            query=self.record.facts.query,
+            query=facts.query,
             run=self.record.run,
             target=folder,
-            within=within or folder,
+            within=request.within or folder,
+            format=request.format if facts.stateful else None,
             keep=self.settings.savepoints_kept if folder == self.settings.savepoint_dir else 0,
-            stop=stop,
+            stop=request.stop,
         )
-        if stop:
-            self._ordered("savepoint", action)
-        else:
-            self._ordered("savepoint", action, folder=action.target, within=action.within)
+        self._ordered("savepoint", action, request=None if request.stop else evolve(request, target=folder))
         return action.id
 
-    def savepoint_folder(self, target: str | None) -> str | None:
-        """Return the folder for a savepoint; if none is given, publish that and return None."""
-        folder = target or self.settings.savepoint_dir
+    def _savepoint_folder(self, request: SavepointRequested) -> str | None:
+        folder = request.target or self.settings.savepoint_dir
         if folder is None:
             self.report("savepoint_nowhere", before=self.record.partitions)
         return folder
@@ -672,12 +668,11 @@ class Step:
         action: Action,
         target: int | None = None,
         *,
-        folder: str | None = None,
-        within: str | None = None,
+        request: SavepointRequested | None = None,
     ) -> None:
         orders = self.record.orders.pending
         orders[action.id] = PendingOrder(
-            action=action.id, kind=kind, target=target, at=self.now, folder=folder, within=within
+            action=action.id, kind=kind, target=target, at=self.now, request=request
         )
         # An outcome can get lost with the process that owed it. Orders that nothing waits for are dropped
         # first.

@@ -20,7 +20,7 @@ from spark_elastic.core.transitions import STOP_WITH_SAVEPOINT
 
 @define(kw_only=True)
 class StopWithSavepoint(QueryState):
-    """A query that will end at its next boundary, with a savepoint under the folder `target` in `within`.
+    """A query that will end at its next boundary, with the requested savepoint in the folder `target`.
 
     `failure` is that of its last micro-batch if it failed before. `orders` are those of the savepoint (more
     than one if the first may not have arrived). `path` is the folder of the completed savepoint, None until
@@ -30,15 +30,15 @@ class StopWithSavepoint(QueryState):
     name: ClassVar[str] = STOP_WITH_SAVEPOINT
     looks_at_failures_later: ClassVar[bool] = True
 
+    request: ev.SavepointRequested
     target: str
-    within: str
     failure: ev.Failure | None = None
     orders: tuple[str, ...] = ()
     path: str | None = None
 
     def enter(self, step: Step) -> None:
         """Order the savepoint, and the end with it."""
-        order = step.take_savepoint(self.target, self.within, stop=True)
+        order = step.take_savepoint(self.request)
         assert order is not None
         self.orders = (*self.orders, order)
 

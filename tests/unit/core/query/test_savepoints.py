@@ -11,7 +11,7 @@ from spark_elastic.core import actions as ac
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
-from tests.unit.core.builder import STATEFUL, Scene, decisions, matches, reasons
+from tests.unit.core.builder import STATEFUL, STATELESS, Scene, decisions, matches, reasons
 from tests.unit.core.shim import running, settle
 
 FATAL: dict[str, Any] = {"causes": ("org.apache.spark.sql.AnalysisException",)}
@@ -54,6 +54,26 @@ def test_a_savepoint_is_taken_while_the_query_goes_on(scene: Scene) -> None:
     (savepoint,) = scene.query().savepoints
     assert (savepoint.path, savepoint.batch, savepoint.bytes) == ("/s/savepoint-7", 7, 10)
     assert running(scene) == 2
+
+
+@pytest.mark.parametrize("stop", [False, True])
+def test_its_state_gets_the_format_that_was_asked_for(scene: Scene, stop: bool) -> None:
+    (order,) = orders(request(scene, format="hdfs", stop=stop))
+    assert order.format == "hdfs"
+    # A policy that starts again does not know whether it was taken.
+    scene.start(2, queries=[RUNNING])
+    repeated = scene.last_order("TakeSavepoint")
+    assert repeated is not None
+    assert matches(repeated, ac.TakeSavepoint, target="/s", format="hdfs", stop=stop)
+    assert repeated.id != order.id
+
+
+def test_a_stateless_query_has_no_format_to_change() -> None:
+    scene = Scene(CoreSettings())
+    scene.start(2)
+    scene.running(2, STATELESS)
+    (order,) = orders(request(scene, query=STATELESS.query, format="hdfs"))
+    assert order.format is None
 
 
 @pytest.mark.parametrize("complete", [True, False])

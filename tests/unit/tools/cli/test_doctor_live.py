@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_elastic import __version__
+from tests.unit.http.world import OLD_COUNTS
 from tests.unit.tools.cli.served import Canned, Served, run, served
 
 PARTS = {
@@ -55,6 +56,16 @@ def test_each_part_that_is_off_is_named_with_its_reason(parted: Served) -> None:
         ("warn", f"off: {name}: {PARTS[name]}") for name in list(PARTS)[1:]
     ]
     assert all("the rest works without it" in check["change"] for check in off)
+
+
+def test_a_checkpoint_that_could_be_converted_is_named_with_what_to_type() -> None:
+    with served(queries=[OLD_COUNTS]) as driver:
+        (check,) = doctor(driver)[1]["checkpoint"]
+    assert check["status"] == "warn"
+    assert check["found"] == (
+        "counts: Keep the checkpoint's 2 partitions: its state is in Spark's HDFS-backed store"
+    )
+    assert check["change"].startswith("Set spark.elastic.stateStore.convert=atStart to convert it")
 
 
 def test_what_an_earlier_spark_is_without_is_said_once(parted: Served) -> None:

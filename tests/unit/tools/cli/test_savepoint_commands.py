@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import threading
 
+import pytest
+
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import TakeSavepoint
 from tests.unit.http.world import ID, PATIENCE_S
@@ -55,6 +57,18 @@ def test_stop_with_savepoint_prints_its_path(driver: Served) -> None:
     shim.join(PATIENCE_S)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["path"] == "file:/s/savepoint-7"
+
+
+@pytest.mark.parametrize("command", [("savepoint", "counts", "/s"), ("stop", "counts", "--savepoint", "/s")])
+def test_the_state_in_it_gets_another_format(driver: Served, command: tuple[str, ...]) -> None:
+    assert driver.run(*command, "--format", "hdfs", "--no-wait").exit_code == 0
+    assert driver.world.shim.ordered(TakeSavepoint).format == "hdfs"
+
+
+def test_a_format_without_a_savepoint_is_refused(driver: Served) -> None:
+    result = driver.run("stop", "counts", "--format", "hdfs")
+    assert result.exit_code == 2
+    assert "--format is for the savepoint: add --savepoint" in result.stderr
 
 
 def test_a_savepoint_without_a_folder_is_refused(driver: Served) -> None:

@@ -229,6 +229,7 @@ private[spark] case class TakeSavepoint(
     run: String,
     target: String,
     within: String,
+    format: Option[String],
     keep: Int,
     stop: Boolean)
     extends QueryOrder

@@ -21,6 +21,7 @@ export class Query {
     this.name = h("span", {}, id);
     this.state = h("span", { class: "ms-2 fs-6" });
     this.waits = h("div", { class: "alert alert-info py-2", hidden: true });
+    this.keeps = h("div", { class: "alert alert-warning py-2", role: "note", hidden: true });
     this.facts = h("div", { class: "elastic-tiles mb-3" });
     this.bounds = new Bounds(id, async (sentence) => {
       announce(sentence);
@@ -41,6 +42,7 @@ export class Query {
       heading,
       this.facts,
       this.waits,
+      this.keeps,
       this.bounds.node,
       this.hint,
       this.policy.node,
@@ -97,6 +99,10 @@ export class Query {
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);
+    // A query out of the event log of an older version does not say it.
+    const keeps = query.state === "Finished" ? null : query.keepsPartitions;
+    this.keeps.hidden = !keeps;
+    text(this.keeps, keeps?.message ?? "");
     this.policy.update(query);
     const may = mayWrite && query.mode === "adaptive" && !ENDING.includes(query.state);
     this.bounds.update({

@@ -22,6 +22,8 @@ private[elastic] final class StateMover(execution: StreamExecution) {
 }
 
 private[elastic] object StateMover {
+  def convertCopy(session: SparkSession, root: String, format: String): Unit =
+    throw new IllegalStateException(s"Spark ${session.version} cannot rewrite state")
   def makeMetadata(session: SparkSession, root: Path): Unit = {} // the plugin chooses no format
 }
 

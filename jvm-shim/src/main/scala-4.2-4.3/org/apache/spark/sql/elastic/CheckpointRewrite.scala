@@ -92,6 +92,15 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (begun.isEmpty) batch + 1 else batch
   }
 
+  /** Give a copy of a checkpoint a form of this name, with its own count, and keep nothing of the one that it has. */
+  def inCopy(name: String): Unit = {
+    val to = StateForm.named(name, from.partitions)
+    if (to != from) {
+      apply(to)
+      forget()
+    }
+  }
+
   /** Complete a rewrite whose state is all written, or discard its files. Return whether there was one. */
   def recover(): Boolean = {
     val isFound = isInterrupted(files)
@@ -388,7 +397,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     for (name <- stateFiles(files); Savepoint.StateFile(version) <- Some(name.split('/').last))
       if (version.toLong > number + 1) files.delete(name)
 
-  private def refuse(why: String): Nothing = throw new IllegalStateException(s"$checkpoint cannot be rewritten: $why")
+  private def refuse(why: String): Nothing = throw new IllegalStateException(s"its state cannot be rewritten: $why")
 }
 
 private[elastic] object CheckpointRewrite {

@@ -16,13 +16,10 @@ object OfflineCheckpoint {
   /**
    * Rewrite the state of the last committed batch as a batch of its own, and return its number.
    *
-   * @param provider `rocksdb` or `hdfs`
-   * @param format 1 or 2
+   * @param format one of `StateForm.named`
    */
-  def rewrite(session: SparkSession, root: String, partitions: Int, provider: String, format: Int): Long = {
-    val store = Map("rocksdb" -> StateForm.RocksDB, "hdfs" -> StateForm.InMemory)(provider)
-    of(session, root)(StateForm(partitions, store, format))
-  }
+  def rewrite(session: SparkSession, root: String, partitions: Int, format: String): Long =
+    of(session, root)(StateForm.named(format, partitions))
 
   /** Complete or undo an interrupted rewrite. Return whether there was one. */
   def recover(session: SparkSession, root: String): Boolean = of(session, root).recover()

@@ -19,6 +19,13 @@ private[elastic] object StateForm {
   val RocksDB: String = classOf[RocksDBStateStoreProvider].getName
   val InMemory: String = classOf[HDFSBackedStateStoreProvider].getName
 
+  /** Return the form that has a name of the policy's; the HDFS-backed store has one format. */
+  def named(name: String, partitions: Int): StateForm = name match {
+    case "hdfs" => StateForm(partitions, InMemory, 1)
+    case "rocksdb-1" => StateForm(partitions, RocksDB, 1)
+    case "rocksdb-2" => StateForm(partitions, RocksDB, 2)
+  }
+
   def of(offsets: OffsetSeqBase, commit: CommitMetadataBase): Option[StateForm] =
     CheckpointFormat.settings(offsets).map { case (partitions, provider) =>
       StateForm(partitions, provider, CheckpointFormat.version(commit))

@@ -141,6 +141,12 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 private[elastic] object StateMover {
   import StreamingCheckpointConstants._
 
+  /** Give the state in a copy of a checkpoint another store or format. */
+  def convertCopy(session: SparkSession, root: String, format: String): Unit = {
+    Linkage.need(Part.Conversions)
+    new CheckpointRewrite(session, root).inCopy(format)
+  }
+
   /** Write the metadata of a checkpoint that has none and is empty, as Spark would. */
   def makeMetadata(session: SparkSession, root: Path): Unit = {
     val hadoopConf = session.sessionState.newHadoopConf()

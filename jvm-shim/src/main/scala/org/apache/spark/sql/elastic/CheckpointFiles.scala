@@ -85,26 +85,21 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
       throw new IOException(s"${status.getPath} could not be copied to $to")
 
   /**
-   * Copy files, and return the number of bytes copied.
+   * Copy files.
    *
    * @param mayVanish whether a file that is gone by now was no longer needed
    * @param writers registers each thread that writes a file; it may outlive the caller's wait
    */
-  def copy(files: Seq[CheckpointFile], to: CheckpointFiles, mayVanish: Boolean, writers: Phaser = new Phaser(1)): Long =
+  def copy(files: Seq[CheckpointFile], to: CheckpointFiles, mayVanish: Boolean, writers: Phaser = new Phaser(1)): Unit =
     try
-      ThreadUtils
-        .parmap(files, "elastic-savepoint", Threads) { file =>
-          if (writers.register() < 0) 0L
-          else
-            try {
-              copy(file, to.at(file.name))
-              file.status.getLen
-            } catch {
-              case _: FileNotFoundException if mayVanish => 0L
-              case e: Error =>
-                throw new ExecutionException(e) // a future that fails with an Error never completes
-            } finally writers.arriveAndDeregister()
-        }
-        .sum
+      ThreadUtils.parmap(files, "elastic-savepoint", Threads) { file =>
+        if (writers.register() >= 0)
+          try copy(file, to.at(file.name))
+          catch {
+            case _: FileNotFoundException if mayVanish =>
+            case e: Error =>
+              throw new ExecutionException(e) // a future that fails with an Error never completes
+          } finally writers.arriveAndDeregister()
+      }
     catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
 }

@@ -214,7 +214,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     copying.lockInterruptibly()
     try {
       val root = execution.resolvedCheckpointRoot
-      val taken = Savepoint.take(execution.sparkSession, root, order.target, order.within, query)
+      val taken = Savepoint.take(execution.sparkSession, root, order.target, order.within, query, order.format)
       control.events.offer(SavepointTaken(query, run, order.id, taken.path, taken.batch, taken.bytes))
       if (order.keep > 0) Savepoint.removeOlder(execution.sparkSession, root, taken, query, order.keep)
     } finally copying.unlock()

@@ -55,8 +55,15 @@ private[elastic] object Savepoint extends Logging {
    *
    * @param within the folder that no link may lead out of; `http/resources.py` permits `target` by its text alone
    * @param query the query that the checkpoint belongs to
+   * @param format the form that its state gets in the copy, None for the one that it has
    */
-  def take(session: SparkSession, root: String, target: String, within: String, query: String): Savepoint = {
+  def take(
+      session: SparkSession,
+      root: String,
+      target: String,
+      within: String,
+      query: String,
+      format: Option[String]): Savepoint = {
     val conf = session.sessionState.newHadoopConf()
     if (!real(target, conf).zip(real(within, conf)).forall { case (to, allowed) => to.startsWith(allowed) })
       throw new NotTaken(s"a link leads out of $within")
@@ -87,13 +94,17 @@ private[elastic] object Savepoint extends Logging {
       folder.write(noteOf(name), owner)
       val part = new CheckpointFiles(folder.at(partOf(name)), conf)
       val files = from.all(mayVanish = true).filter(belongs(_, batch))
-      val bytes = from.copy(files, part, mayVanish = true, writers) // vanished files are of older batches
+      from.copy(files, part, mayVanish = true, writers) // vanished files are of older batches
       val now = committed.getOrElse(batch)
       if (now - batch >= kept) {
         throw new NotTaken(
           s"micro-batch $batch was removed from the checkpoint before it was copied, now it has $now: " +
             s"raise spark.sql.streaming.minBatchesToRetain, now $kept")
       }
+      for (wanted <- format)
+        try StateMover.convertCopy(session, part.root.toString, wanted)
+        catch { case e: IllegalStateException => throw new NotTaken(s"its format cannot be $wanted, ${e.getMessage}") }
+      val bytes = part.all(mayVanish = false).map(_.status.getLen).sum
       folder.rename(partOf(name), to.root)
       to.write(Mark, s"$query\n${System.currentTimeMillis()}")
       folder.delete(noteOf(name))

@@ -11,7 +11,8 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from spark_elastic.core.events import StateFormat
+StateFormat = Literal["hdfs", "rocksdb-1", "rocksdb-2"]
+"""A state store and the format of its checkpoint; Spark's HDFS-backed store has one format."""
 
 DecisionKind = Literal[
     "rescale_in_place",

@@ -12,6 +12,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from spark_elastic.core.actions import StateFormat
 from spark_elastic.core.bounds.declared import NOTHING_WANTED, WantedBounds, WantedSharing
 
 # ---- The data that a micro-batch has read from a source.
@@ -51,7 +52,6 @@ class SourceRead:
 
 Trigger = Literal["processing_time", "available_now", "once", "continuous", "real_time"]
 Provider = Literal["rocksdb", "hdfs", "other"]
-StateFormat = Literal["hdfs", "rocksdb-1", "rocksdb-2"]
 RunState = Literal["held", "running", "failed"]
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.events import StateFormat
+from spark_elastic.core.actions import DecisionKind, StateFormat
 from spark_elastic.core.query.record import SAVEPOINTS_KEPT
 from spark_elastic.http import flink_rescales, present
 from spark_elastic.http.bounds_body import BOUNDS, JOB_BOUNDS, WANTED_BOUNDS

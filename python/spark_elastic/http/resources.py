@@ -10,8 +10,8 @@ from typing import Any, get_args
 import falcon
 from attrs import frozen
 
-from spark_elastic.core.actions import DecisionKind
-from spark_elastic.core.events import CancelRequested, SavepointRequested, StateFormat
+from spark_elastic.core.actions import DecisionKind, StateFormat
+from spark_elastic.core.events import CancelRequested, SavepointRequested
 from spark_elastic.core.keys.application import SAVEPOINT_DIR, SAVEPOINT_PREFIXES
 from spark_elastic.core.keys.key import Place
 from spark_elastic.core.query_view import QueryView

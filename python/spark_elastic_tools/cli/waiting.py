@@ -8,7 +8,7 @@ from typing import get_args
 
 import click
 
-from spark_elastic.core.events import StateFormat
+from spark_elastic.core.actions import StateFormat
 from spark_elastic_tools.client import Busy, Driver, Json, NoDriver, Refused, title
 
 # An application may end soon after its last query, and then its driver no longer answers.

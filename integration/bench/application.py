@@ -42,13 +42,17 @@ def plugin_conf() -> dict[str, str]:
 
 @attrs.frozen(kw_only=True)
 class Variant:
-    """A configuration: the query's kind, plugin or not, Spark's settings; `name` is unique on its cluster."""
+    """A configuration: the query's kind, plugin or not, Spark's settings; `name` is unique on its cluster.
+
+    It continues the `checkpoint` of earlier variants, None: has one of its own.
+    """
 
     name: str
     kind: str
     plugin: bool
     conf: Mapping[str, str]
     state_keys: int = 0
+    checkpoint: str | None = None
 
 
 class Application:
@@ -57,7 +61,7 @@ class Application:
     def __init__(self, cluster: Cluster, folder: Path, variant: Variant) -> None:
         progress = folder / f"{variant.name}.progress"
         journal = folder / f"{variant.name}.journal"
-        checkpoint = folder / f"{variant.name}.checkpoint"
+        checkpoint = folder / f"{variant.checkpoint or variant.name}.checkpoint"
         events = folder / f"{variant.name}.events"
         events.mkdir()
         arguments = [variant.kind, checkpoint, progress, TRIGGER_MS, variant.state_keys]

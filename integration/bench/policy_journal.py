@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_elastic.core.events import ExecutorAdded, ExecutorsUsed, QueryProgress
+from spark_elastic.core.events import ActionDone, ExecutorAdded, ExecutorsUsed, QueryProgress
 from spark_elastic.runtime.entries import EventEntry, parse_line
 from spark_elastic_tools.tail import GrowingFile
 
@@ -22,6 +22,7 @@ class PolicyJournal:
         self._added: list[ExecutorAdded] = []
         self._progress: list[QueryProgress] = []
         self._warm_ups: dict[str, int | None] = {}
+        self._took_ms = 0
 
     def executors_added(self) -> Sequence[ExecutorAdded]:
         """Return the executors that registered, in order."""
@@ -43,6 +44,11 @@ class PolicyJournal:
         self._read()
         return self._warm_ups.get(executor)
 
+    def longest_order_ms(self) -> int:
+        """Return what the longest of all orders to Spark took."""
+        self._read()
+        return self._took_ms
+
     def _read(self) -> None:
         for path in sorted(self._folder.glob("*.jsonl")):
             lines = self._files.setdefault(path, GrowingFile(path)).new_lines()
@@ -52,6 +58,8 @@ class PolicyJournal:
                 assert isinstance(entry, EventEntry)
                 if isinstance(entry.event, ExecutorAdded):
                     self._added.append(entry.event)
+                elif isinstance(entry.event, ActionDone):
+                    self._took_ms = max(self._took_ms, entry.event.took_ms)
                 elif isinstance(entry.event, QueryProgress):
                     self._progress.append(entry.event)
                 elif isinstance(entry.event, ExecutorsUsed):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from integration.bench.application import Variant
 from integration.bench.figures import p50_max
+from integration.bench.old_checkpoint import old_checkpoint
 from integration.bench.overhead import overhead, startup_extra_ms
 from integration.bench.rounds import Rounds, run_rounds
 from integration.bench.stream_app import KEYS_PER_BATCH_AT_FIRST
@@ -59,6 +60,7 @@ def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], dict[str, ob
         "stateless": lambda: {"stateless": _elastic("stateless", rounds).summary()},
         "stateful_small": lambda: _small_and_kill(rounds),
         "stateful_large": lambda: {"stateful_large": _large(large_rounds, keys)},
+        "old_checkpoint": lambda: {"old_checkpoint": old_checkpoint(batches=10 if quick else 40, keys=keys)},
         "untuned": lambda: {"untuned_ms": untuned(batches=10 if quick else 40)},
         "overhead": lambda: overhead(pairs=1 if quick else 3, batches=20 if quick else 60),
         "startup": lambda: {"startup_extra_ms": startup_extra_ms(pairs=1 if quick else 5)},
@@ -101,7 +103,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=["stateless", "stateful_small", "stateful_large", "untuned", "overhead", "startup"],
+        choices=[
+            "stateless",
+            "stateful_small",
+            "stateful_large",
+            "old_checkpoint",
+            "untuned",
+            "overhead",
+            "startup",
+        ],
         help="one part; the result is printed, not written",
     )
     return parser.parse_args()

@@ -30,6 +30,8 @@ CONVERTED = 2
 # So that each step can be met, though they are milliseconds apart.
 SLOW = "rename 0 150\ndelete 0 50\n"
 ATTEMPTS = 3
+# Until the last of these steps, all is in a folder of its own.
+STAGED = ("folder", "first_state", "all_state", "staged")
 
 
 @frozen
@@ -42,10 +44,20 @@ class Kind:
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps of a conversion, in their order. Each shows in the checkpoint's folder."""
-        staged = ("folder", "first_state", "all_state", "staged")
+        moved = ("moving", "first_moved", "all_moved")
         if self.begun:
-            return (*staged, "begun", "first_moved", "all_moved", "commits", "offsets")
-        return (*staged, "offsets", "first_moved", "all_moved", "commits")
+            return (*STAGED, *moved, "commits", "offsets", "settings")
+        return (*STAGED, *moved, "settings", "commits")
+
+    def plain(self, step: str) -> tuple[dict[str, str], str]:
+        """Return with which settings plain Spark starts after a crash, and what it says if it does not."""
+        if step in STAGED:
+            return {}, ""  # the checkpoint is untouched
+        if step == self.steps[-1]:
+            return {FORMAT: "2"}, ""
+        # Spark sees a new count that is not committed; between the last two steps there may be none.
+        is_seen = self.begun or step != "settings" or self.partitions != CONVERTED
+        return {}, "STREAMING_UNFINISHED_REPARTITION_DETECTED" if is_seen else "CANNOT_LOAD_STATE_STORE"
 
 
 KINDS = {
@@ -68,8 +80,10 @@ class Steps:
         self._begun = self._entry("offsets", self._last + 1)
 
     def _entry(self, log: str, batch: int) -> bytes | None:
-        file = self._case.checkpoint / log / str(batch)
-        return file.read_bytes() if file.exists() else None
+        try:
+            return (self._case.checkpoint / log / str(batch)).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def _written(self, within: str = "") -> set[str]:
         """Return the partitions whose new state is in the checkpoint, or in a folder there."""
@@ -90,8 +104,11 @@ class Steps:
                 return bool(self._written())
             case "all_moved":
                 return len(self._written()) == self._partitions and not self._written(WORK)
-            case "begun":
+            case "moving":
                 return self._entry("offsets", following) != self._begun
+            case "settings":
+                final = self._entry(f"{WORK}/offsets", following)
+                return final is not None and self._entry("offsets", following) == final
             case _ if self._kind.begun:
                 return self._entry(step, self._last) != self._before[step]
             case _:
@@ -129,28 +146,29 @@ class Workplace:
         finally:
             self._odd.unlink()
 
-    def _next(self, name: str) -> Path:
+    def next(self, name: str) -> Path:
+        """Return another folder for the files of a process."""
         self._runs += 1
         return self.folder / f"{name}-{self._runs}"
 
     def run(self, cases: Sequence[Case], conf: Mapping[str, str], name: str = "driver") -> None:
         """Run the application on each case, to its end."""
-        run(APP, self.values.folder, cases, self._next(name), {**self.storage, **conf})
+        run(APP, self.values.folder, cases, self.next(name), {**self.storage, **conf})
 
     def kill(self, done: Callable[[], bool], case: Case, conf: Mapping[str, str]) -> None:
         """Kill the application as soon as it has done something."""
-        kill_when(done, APP, self.values.folder, case, self._next("killed"), {**self.storage, **conf})
+        kill_when(done, APP, self.values.folder, case, self.next("killed"), {**self.storage, **conf})
 
     @contextmanager
     def driver(self, places: Sequence[str], conf: Mapping[str, str]) -> Iterator[LoggedProcess]:
         """Start the application with a checkpoint and a folder for its output."""
         arguments = [str(self.values.folder), *places]
-        with submitted(APP, arguments, self._next("driver"), {**self.storage, **conf}) as process:
+        with submitted(APP, arguments, self.next("driver"), {**self.storage, **conf}) as process:
             yield process
 
     def base(self, partitions: int) -> Case:
         """Make a checkpoint with plain Spark, for the input up to now."""
-        base = Case(self._next("base"), "away://")
+        base = Case(self.next("base"), "away://")
         base.folder.mkdir()
         self.run([base], {"spark.sql.shuffle.partitions": str(partitions)})
         assert base.error() == ""

@@ -1,19 +1,20 @@
 """Tests of the command checkpoint that is killed at a step of `convert` or `undo`.
 
-Typed again, it completes; the query starts with the plugin, too, and plain Spark goes on or says why not.
+Typed again, it completes. The query starts with the plugin, too, and plain Spark goes on or says why not.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from attrs import frozen
 
+from integration.selected import selected
 from integration.spark_minor import MOVES_STATE
 from integration.streaming.command import COMMAND
-from integration.streaming.conversions import FORMAT, KINDS, NEW_STATE, ORIGINAL, WORK, Kind, Steps, Workplace
+from integration.streaming.conversions import FORMAT, KINDS, NEW_STATE, ORIGINAL, WORK, Steps, Workplace
 from integration.streaming.crashes import Case, wait_until
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.upserts import last_values
@@ -23,148 +24,145 @@ from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(1800),
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(not MOVES_STATE, reason="Spark rewrites state only since 4.2"),
 ]
 
 MORE = 7
+SLOW = "rename 0 150\ndelete 0 150\n"
 CONVERT = ("--to", "rocksdb", "--partitions", str(MORE))
 
 
-class Killed:
-    """A place for commands that are killed, and checkpoints that they work on."""
-
-    def __init__(self, work: Workplace) -> None:
-        self.work = work
-        self._runs = 0
-        work.values.put(2)
-        self._base = work.base(KINDS["append"].partitions)
-
-    def case(self, kind: Kind) -> Case:
-        """Return a checkpoint with input that it has not read."""
-        self._runs += 1
-        case = self._base.copy(f"case-{self._runs}")
-        self.work.values.put(1)
-        if kind.begun:
-            self.work.begin(case)
-        return case
-
-    @contextmanager
-    def command(self, command: str, case: Case, *arguments: str) -> Iterator[LoggedProcess]:
-        self._runs += 1
-        folder = self.work.folder / f"command-{self._runs}"
-        folder.mkdir()
-        settings = {**self.work.storage, "spark.driver.memory": "1g"}
-        conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        line = [
-            str(COMMAND),
-            "checkpoint",
-            command,
-            case.places()[0],
-            *arguments,
-            "--master",
-            "local[2]",
-            *conf,
-        ]
-        environment = isolated_environment(folder / "conf", folder / "local")
-        process = LoggedProcess(command, line, env=environment, log=folder / "log", cwd=folder)
-        try:
-            yield process
-        finally:
-            process.kill()
-
-    def run(self, command: str, case: Case, *arguments: str) -> str:
-        """Run the command to its end; return what it says."""
-        with self.command(command, case, *arguments) as process:
-            assert process.wait(2 * PATIENCE_S) == 0, process.log_tail()
-            return process.log.read_text()
-
-    def kill(self, done: Callable[[], bool], command: str, case: Case, *arguments: str) -> None:
-        """Kill the command, with its JVM, as soon as it has done something."""
-        with self.work.slow("rename 0 150\ndelete 0 150\n"), self.command(command, case, *arguments) as one:
-            wait_until(done, one)
-            one.kill()
-
-    def check(self, case: Case, again: Callable[[Case], object]) -> None:
-        """Check that the command works again, and a start with the plugin, and plain Spark or its error."""
-        plugin, plain, plain_2 = (
-            case.copy(f"{case.folder.name}-{name}") for name in ("plugin", "plain", "f2")
-        )
-        again(case)
-        assert not (case.checkpoint / WORK).exists()
-        expected = self.work.values.expected()
-        self.work.run([case, plugin], WITH_PLUGIN)
-        self.work.run([plain], {})
-        self.work.run([plain_2], {FORMAT: "2"})
-        for one in (case, plugin):
-            assert one.error() == ""
-            assert last_values(one.output) == expected
-        for one in (plain, plain_2):
-            if "SHOW" in os.environ:
-                print("PLAIN", one.folder.name, repr(one.error()))
-            if not one.error():
-                assert last_values(one.output) == expected
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
-    return Killed(Workplace(tmp_path_factory.mktemp("killed")))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "step"),
-    [(name, step) for name in ("append", "replace") for step in KINDS[name].steps if step != "folder"],
-)
-def test_convert_is_killed(killed: Killed, name: str, step: str) -> None:
-    kind = KINDS[name]
-    case = killed.case(kind)
-    steps = Steps(case, kind, MORE)
-    killed.kill(lambda: steps.done(step), "convert", case, *CONVERT)
-
-    def again(case: Case) -> None:
-        """Type it again; where the change has been completed by that, there is nothing left to change."""
-        with killed.command("convert", case, *CONVERT) as process:
-            code = process.wait(2 * PATIENCE_S)
-            said = process.log.read_text()
-        assert code == 0 or f"already in {MORE} partitions" in said, said
-        assert partitions(case) == set(map(str, range(MORE)))
-
-    killed.check(case, again)
-
-
-def partitions(case: Case) -> set[str]:
-    return {folder.name for folder in (case.checkpoint / "state" / "0").iterdir()}
+def partitions(case: Case) -> int:
+    """Return the number of folders for partitions; they have to be numbered."""
+    names = {path.name for path in (case.checkpoint / "state" / "0").iterdir()}
+    assert names == set(map(str, range(len(names))))
+    return len(names)
 
 
 def converted_files(case: Case) -> int:
     return sum(bool(NEW_STATE.fullmatch(name)) for _, name in case.state_files())
 
 
-UNDO: dict[str, Callable[[Case, int], bool]] = {
+CONVERT_STEPS = {
+    "append": ("all_state", "staged", "moving", "first_moved", "settings", "commits"),
+    "replace": ("staged", "moving", "all_moved", "commits", "settings"),
+}
+UNDO_STEPS: dict[str, Callable[[Case, int], bool]] = {
     "noted": lambda case, last: (case.checkpoint / ORIGINAL / "undo").exists(),
     "commits": lambda case, last: case.last_batch() == last,
     "offsets": lambda case, last: case.last_batch("offsets") == last,
     "first_deleted": lambda case, last: converted_files(case) < MORE,
     "last_deleted": lambda case, last: not converted_files(case),
 }
+CRASHES = [
+    *(f"convert-{name}-{step}" for name, steps in CONVERT_STEPS.items() for step in steps),
+    *(f"undo-{name}-{step}" for name in CONVERT_STEPS for step in UNDO_STEPS),
+]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["append", "replace"])
-@pytest.mark.parametrize("step", UNDO)
-def test_undo_is_killed(killed: Killed, name: str, step: str) -> None:
-    case = killed.case(KINDS[name])
-    last = case.last_batch()
-    killed.run("convert", case, *CONVERT)
-    killed.work.run([case], {FORMAT: "2"})
-    assert case.error() == ""
-    killed.work.values.put(1)
-    killed.kill(lambda: UNDO[step](case, last), "undo", case, "--yes")
+@frozen
+class Left:
+    """What a killed command leaves: where it was typed again, and copies that queries start from without."""
 
-    def again(case: Case) -> None:
-        killed.run("undo", case, "--yes")
-        assert partitions(case) == set(map(str, range(KINDS[name].partitions)))
-        assert case.last_batch() == last
+    again: Case
+    plugin: Case
+    plain: Case
+    format_2: Case
 
-    killed.check(case, again)
+    def starts(self) -> list[Case]:
+        return [self.again, self.plugin]
+
+
+class Outcome:
+    def __init__(self, work: Workplace, crashes: set[str]) -> None:
+        self._work = work
+        self.left: dict[str, Left] = {}
+        work.values.put(2)
+        committed = work.base(KINDS["append"].partitions)
+        work.values.put(1)
+        self.expected = work.values.expected()
+        for name in (name for name in CONVERT_STEPS if any(f"-{name}-" in crash for crash in crashes)):
+            base = committed.copy(f"base-{name}")
+            if KINDS[name].begun:
+                work.begin(base)
+            for step in CONVERT_STEPS[name]:
+                if (crash := f"convert-{name}-{step}") in crashes:
+                    self._convert(base.copy(crash), name, step)
+            undone = [step for step in UNDO_STEPS if f"undo-{name}-{step}" in crashes]
+            if undone:
+                last = base.last_batch()
+                converted = base.copy(f"converted-{name}")
+                self._run("convert", converted, *CONVERT)
+                work.run([converted], {FORMAT: "2"})
+                assert converted.error() == ""
+                for step in undone:
+                    self._undo(converted.copy(f"undo-{name}-{step}"), KINDS[name].partitions, step, last)
+        work.run([case for left in self.left.values() for case in left.starts()], WITH_PLUGIN, "plugin")
+        work.run([left.plain for left in self.left.values()], {}, "plain")
+        work.run([left.format_2 for left in self.left.values()], {FORMAT: "2"}, "format-2")
+
+    def _convert(self, case: Case, name: str, step: str) -> None:
+        steps = Steps(case, KINDS[name], MORE)
+        self._kill(lambda: steps.done(step), "convert", case, *CONVERT)
+        self._keep(case)
+        # Where the change is completed first, there is nothing left to change.
+        with self._command("convert", case, *CONVERT) as process:
+            code = process.wait(2 * PATIENCE_S)
+            said = process.log.read_text()
+        assert code == 0 or f"already in {MORE} partitions" in said, said
+        assert partitions(case) == MORE
+
+    def _undo(self, case: Case, before: int, step: str, last: int) -> None:
+        self._kill(lambda: UNDO_STEPS[step](case, last), "undo", case, "--yes")
+        self._keep(case)
+        self._run("undo", case, "--yes")
+        assert (partitions(case), case.last_batch()) == (before, last)
+
+    def _keep(self, case: Case) -> None:
+        copies = (case.copy(f"{case.folder.name}-{name}") for name in ("plugin", "plain", "format-2"))
+        self.left[case.folder.name] = Left(case, *copies)
+
+    @contextmanager
+    def _command(self, command: str, case: Case, *arguments: str) -> Iterator[LoggedProcess]:
+        folder = self._work.next("command")
+        folder.mkdir()
+        settings = {**self._work.storage, "spark.driver.memory": "1g"}
+        conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        line = [str(COMMAND), "checkpoint", command, case.places()[0], *arguments, "--master", "local[2]"]
+        environment = isolated_environment(folder / "conf", folder / "local")
+        process = LoggedProcess(command, [*line, *conf], env=environment, log=folder / "log", cwd=folder)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+    def _run(self, command: str, case: Case, *arguments: str) -> None:
+        with self._command(command, case, *arguments) as process:
+            assert process.wait(2 * PATIENCE_S) == 0, process.log_tail()
+
+    def _kill(self, done: Callable[[], bool], command: str, case: Case, *arguments: str) -> None:
+        """Kill the command, with its JVM, as soon as it has done something."""
+        with self._work.slow(SLOW), self._command(command, case, *arguments) as process:
+            wait_until(done, process)
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Outcome:
+    return Outcome(Workplace(tmp_path_factory.mktemp("command")), selected(request, "crash"))
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_a_command_that_is_killed(outcome: Outcome, crash: str) -> None:
+    left = outcome.left[crash]
+    for case in left.starts():
+        assert case.error() == ""
+        assert last_values(case.output) == outcome.expected
+        assert not (case.checkpoint / WORK).exists()
+        assert not (case.checkpoint / ORIGINAL / "undo").exists()
+    for case in (left.plain, left.format_2):
+        print("PLAIN", case.folder.name, repr(case.error()))
+        if not case.error():
+            assert last_values(case.output) == outcome.expected

@@ -271,12 +271,13 @@ def test_a_change_is_taken_back_also_in_the_log_of_a_file_sink(jvm: Driver, tmp_
     logs = {
         name: contents(tmp_path / name) for name in ("checkpoint/offsets", "checkpoint/commits", "output")
     }
-    checkpoint(tmp_path, "repartition", place, "2", *sink)
+    checkpoint(tmp_path, "repartition", place, str(PARTITIONS + 2), *sink)
     back = checkpoint(tmp_path, "undo", place, *sink, "--yes").stdout
     assert back.startswith(
         f"went back to batch 1, {PARTITIONS} partitions in HDFS-backed files, format 1: 20 rows"
     )
     assert {name: contents(tmp_path / name) for name in logs} == logs
+    assert {path.name for path in (place / "state" / "0").iterdir()} == set(map(str, range(PARTITIONS)))
     query.run(jvm, 1)
     checkpoint(tmp_path, "convert", place, "--to", "rocksdb", "--format", "1", *sink)
     query.run(jvm, 10)  # Spark compacts the log at each tenth batch

@@ -7,22 +7,19 @@ repartitioning_policy.py), the real policy decides everything else.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attrs import frozen
 
 from integration.selected import selected
-from integration.streaming.launch import WITH_PLUGIN, submitted
+from integration.streaming.crashes import Case, kill_when, run
+from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.stand_ins import our_script, program
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.upserts import Values, last_values, pairs
-from integration.streaming.waiting import PATIENCE_S
 from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -57,42 +54,6 @@ PARTITIONS = 5
 STATE_FILE = re.compile(r"\d+_.*\.(zip|changelog)")
 # Some steps are a few milliseconds apart: the next one may be done before the signal arrives.
 ATTEMPTS = 6
-
-
-class Case:
-    """A copy of the base checkpoint with the output of its micro-batches."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.checkpoint = folder / "checkpoint"
-        self.output = folder / "output"
-
-    def places(self) -> list[str]:
-        return [str(self.checkpoint), str(self.output)]
-
-    def copy(self, name: str) -> Case:
-        target = self.folder.parent / name
-        if target.exists():
-            shutil.rmtree(target)
-        shutil.copytree(self.folder, target)
-        return Case(target)
-
-    def state_files(self) -> set[tuple[str, str]]:
-        """Return partition and name of each file of the state, finished or not."""
-        found = set()
-        for partition in os.scandir(self.checkpoint / "state" / "0"):
-            if partition.name.isdigit():
-                found |= {
-                    (partition.name, file.name) for file in os.scandir(partition.path) if file.is_file()
-                }
-        return found
-
-    def last_batch(self) -> int:
-        return max(int(p.name) for p in (self.checkpoint / "commits").iterdir() if p.name.isdigit())
-
-    def error(self) -> str:
-        file = self.output / "error"
-        return file.read_text() if file.exists() else ""
 
 
 class Steps:
@@ -130,31 +91,17 @@ class Workplace:
 
     def run(self, name: str, cases: list[Case], conf: dict[str, str]) -> LoggedProcess:
         """Run the application to its end."""
-        arguments = [str(self.values.folder), *(place for case in cases for place in case.places())]
         settings = {**self._app.conf, **conf}
-        with submitted(self._app.script, arguments, self.folder / name, settings) as process:
-            code = process.wait(3 * PATIENCE_S)
-            assert code == 0, process.log_tail()
-        return process
+        return run(self._app.script, self.values.folder, cases, self.folder / name, settings)
 
     def crash(self, base: Case, step: str) -> Case:
         """Kill the driver right after a step; return the files that are left."""
         for attempt in range(ATTEMPTS):
             case = base.copy(f"killed-at-{step}")
             steps = Steps(case, self._app.steps)
-            arguments = [str(self.values.folder), *case.places()]
             conf = {**WITH_PLUGIN, **self._app.conf, "spark.elastic.python": self._repartitioning}
             folder = self.folder / f"crash-{step}-{attempt}"
-            with submitted(self._app.script, arguments, folder, conf) as process:
-                deadline = time.monotonic() + PATIENCE_S
-                while not steps.done(step):
-                    assert process.running, process.log_tail()
-                    assert time.monotonic() < deadline, process.log_tail()
-                    time.sleep(0.0005)
-                os.kill(process.pid, signal.SIGKILL)
-                assert process.wait(PATIENCE_S) is not None
-            # The application reports the loss of its driver.
-            (case.output / "error").unlink(missing_ok=True)
+            kill_when(partial(steps.done, step), self._app.script, self.values.folder, case, folder, conf)
             if steps.last() == step:
                 return case
         raise AssertionError(f"the driver was never dead before the step after '{step}'")

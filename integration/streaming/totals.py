@@ -26,11 +26,14 @@ class Totals:
         self.now = {row.key: (row.n, row.total) for row in batch.collect()}
         self.batches.append(number)
 
-    def start(self, spark: SparkSession, write: Callable[[DataFrame, int], None]) -> StreamingQuery:
+    def start(
+        self, spark: SparkSession, write: Callable[[DataFrame, int], None], checkpoint: str = ""
+    ) -> StreamingQuery:
+        """Start it; `checkpoint` is the name of its checkpoint where that is no path of this machine."""
         rows = spark.readStream.schema(SCHEMA).json(str(self.inbox.folder))
         totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
         writer = totals.writeStream.outputMode("complete").foreachBatch(write)
-        return writer.option("checkpointLocation", str(self.checkpoint)).start()
+        return writer.option("checkpointLocation", checkpoint or str(self.checkpoint)).start()
 
     def run(self, spark: SparkSession) -> dict[str, Any]:
         """Run until all input has been read; return the progress of the last micro-batch's state."""

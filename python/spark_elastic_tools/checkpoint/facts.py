@@ -35,6 +35,8 @@ _WORK = ".spark-elastic-rewrite"
 # Where it keeps the entries of the logs before that, and a note about the state.
 _ORIGINAL = ".spark-elastic-original"
 _NOTE = f"{_ORIGINAL}/note"
+# What it writes first when it goes back to that.
+_UNDO = f"{_ORIGINAL}/undo"
 
 
 class NoCheckpointError(Exception):
@@ -85,7 +87,8 @@ class Checkpoint:
     """The checkpoint of a query, as of its last committed batch.
 
     `started` is a batch that was started after it and is not committed. If `is_rewrite`, that is no batch of
-    the query, but a change of its state. `has_work` says that a change which was cut short has left files.
+    the query, but a change of its state. `has_work` says that a change which was cut short has left files, and
+    `is_being_undone` that it is one back to what was kept.
     `changed_ms` is the time of the newest entry in its logs, by the clock of their storage. `original` is
     what is kept from before the newest change.
     """
@@ -95,6 +98,7 @@ class Checkpoint:
     started: int | None
     is_rewrite: bool
     has_work: bool
+    is_being_undone: bool
     partitions: int
     provider_class: str
     format: int
@@ -169,12 +173,14 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
     open_batch = started[-1] if last is None or started[-1] > last else None
     entries = [f"offsets/{started[-1]}", *([f"commits/{last}"] if last is not None else [])]
     commit = files.read(f"commits/{last}") if last is not None else None
+    is_being_undone = files.read(_UNDO) is not None
     return Checkpoint(
         path=path,
         committed=last,
         started=open_batch,
         is_rewrite=open_batch is not None and last is not None and _is_rewrite(current, newest),
-        has_work=bool(files.names(_WORK)),
+        has_work=bool(files.names(_WORK)) or is_being_undone,
+        is_being_undone=is_being_undone,
         partitions=int(current.conf.get(SHUFFLE_PARTITIONS, _DEFAULT_PARTITIONS)),
         provider_class=current.conf.get(PROVIDER, _DEFAULT_PROVIDER),
         format=parse_commit(commit) if commit is not None else 1,

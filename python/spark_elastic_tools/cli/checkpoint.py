@@ -259,7 +259,7 @@ class _Opened:
         found = self.read()
         if found.has_work or (found.is_rewrite and found.original is None):
             before, found = found, self._recovered(found)
-            if _form(before) == _form(found):
+            if before.is_being_undone or _form(before) == _form(found):
                 return
         original = found.original
         if original is None:

@@ -62,6 +62,13 @@ def test_files_of_a_change_are_one_that_was_cut_short() -> None:
     assert read_checkpoint(made, WHERE).is_interrupted
 
 
+def test_an_undo_that_was_cut_short_is_known() -> None:
+    made = files()
+    made.files[".spark-elastic-original/undo"] = b"1"
+    found = read_checkpoint(made, WHERE)
+    assert (found.is_being_undone, found.is_interrupted) == (True, True)
+
+
 def test_a_first_batch_that_is_not_committed_is_started() -> None:
     made = files(batches=1)
     del made.files["commits/0"]

@@ -320,6 +320,21 @@ def test_undo_of_a_change_that_was_cut_short_is_enough(use: Use) -> None:
     assert stand_in.calls == ["recover"]
 
 
+def test_an_undo_that_was_cut_short_is_completed_by_another_one(use: Use) -> None:
+    made = keep(files(2, "rocksdb", 2, batches=3), 1)
+    made.files[".spark-elastic-original/undo"] = b"1"
+    stand_in = use(made)
+
+    def recover() -> bool:
+        for name in [name for name in made.files if "/2" in name or "original" in name]:
+            del made.files[name]
+        return True
+
+    stand_in.recover = recover  # type: ignore[method-assign]
+    assert "was cut short: it is completed now" in run("undo", WHERE, "--yes").stderr
+    assert not any(call.startswith("undo") for call in stand_in.calls)
+
+
 def test_a_row_that_is_lost_is_noticed_and_all_goes_back(use: Use) -> None:
     made = files(5)
     before = dict(made.files)

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.elastic
 
+import java.io.IOException
+
 import scala.util.Using
 
 import org.apache.commons.io.IOUtils
@@ -44,6 +46,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private val files = new CheckpointFiles(new Path(root), conf)
   private val work = new CheckpointFiles(files.at(Work), conf)
   private val original = new CheckpointFiles(files.at(Original), conf)
+  private val owner = java.util.UUID.randomUUID.toString
   private def logs = new CheckpointLogs(session, root)
   private def workLogs = new CheckpointLogs(session, work.root.toString)
 
@@ -87,7 +90,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     check(to)
     forget()
     try write(to)
-    finally if (!isDecided) work.delete("")
+    finally if (work.read(Owner).forall(_ == owner) && !isDecided) work.delete("")
     publish()
     if (begun.isEmpty) batch + 1 else batch
   }
@@ -101,12 +104,18 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     }
   }
 
-  /** Complete a rewrite whose state is all written, or discard its files. Return whether there was one. */
+  /**
+   * Complete a rewrite whose state is all written, or discard its files, or complete its undoing. Return whether there
+   * was one.
+   */
   def recover(): Boolean = {
     val isFound = isInterrupted(files)
     if (isFound) {
-      val isToComplete = isDecided && isNext
+      if (isDecided && isOfBegun && logs.commits.getLatestBatchId().forall(_ < decided._1))
+        bringBackEntries(!files.fs.exists(_)) // an object store replaces an entry by deleting it first
+      val isToComplete = isDecided && isNext && missing.isEmpty
       if (isToComplete) publish() else discard()
+      original.read(Undone).foreach(number => undo(number.toLong))
       logWarning(
         s"spark-elastic: interrupted rewrite of the state in $checkpoint ${if (isToComplete) "completed" else "undone"}")
     }
@@ -159,6 +168,8 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private def write(to: StateForm): Unit = {
     session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
     session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, to.format)
+    work.delete("")
+    work.write(Owner, owner)
     describe(work, to.format)
     val next = StateForm.put(begun.getOrElse(offsets), to)
     if (begun.isEmpty) workLogs.offsets.add(batch + 1, next)
@@ -177,7 +188,15 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       entries.offsets.add(batch + 1, next)
       workLogs.offsets.add(batch + 1, next)
     }
-    workLogs.commits.add(batch + 1, entry)
+    // Another driver may have taken this one for dead.
+    val isOurs = work.read(Owner).contains(owner) && isUnchanged
+    if (!isOurs || !workLogs.commits.add(batch + 1, entry)) refuse(Taken)
+  }
+
+  /** Whether the logs are as they were read. */
+  private def isUnchanged: Boolean = {
+    val now = new CheckpointRewrite(asked, checkpoint)
+    (now.batch, now.from, now.begun) == ((batch, from, begun))
   }
 
   private def writeRocksDB(partitions: Int): Option[Map[Long, Array[Array[String]]]] = {
@@ -213,7 +232,6 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Copy to a folder what Spark reads before it reads state: logs that its reader accepts, and descriptions. */
   private def describe(to: CheckpointFiles, format: Int): Unit = {
-    to.delete("")
     operators.foreach(StateDescription.copy(_, files, to))
     if (described.isEmpty) operators.foreach { guessed =>
       val place = to.at(s"state/${guessed.operatorInfo.operatorId}")
@@ -243,84 +261,131 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   // ---- Publishing
 
-  private def isDecided: Boolean = {
+  private def isDecided: Boolean = work.fs.exists(work.root) && {
     val now = workLogs
     now.commits.getLatestBatchId().exists(now.offsets.getLatestBatchId().contains)
   }
 
+  /** The number of the decided rewrite, its form, and its entries in both logs. */
+  private def decided: (Long, StateForm, OffsetSeqBase, CommitMetadataBase) = {
+    val ours = workLogs
+    val (number, entry) = ours.commits.getLatest().getOrElse(refuse(Taken))
+    val settings = ours.offsets.get(number).getOrElse(refuse(Taken))
+    (number, StateForm.of(settings, entry).get, settings, entry)
+  }
+
+  private def isOfBegun: Boolean = work.fs.exists(work.at(Entries))
+
   /** Whether the logs are as the decided rewrite found them, or as it makes them. */
   private def isNext: Boolean = {
-    val (ours, now) = (workLogs, logs)
-    val number = ours.commits.getLatestBatchId().get
-    val isBegun = work.fs.exists(work.at(Entries))
+    val now = logs
+    val (number, to, settings, _) = decided
     val last = now.commits.getLatestBatchId().getOrElse(-1L)
     val entry = now.offsets.getLatest()
-    if (isBegun) last == number - 1 && entry.exists(_._1 == number)
+    if (isOfBegun) last == number - 1 && entry.exists(_._1 == number)
     else
       (last == number - 1 || last == number) &&
       entry.exists { case (at, found) =>
-        at == number - 1 || (at == number && ours.offsets.get(number).contains(found))
+        at == number - 1 || (at == number && StateForm.put(found, to) == settings)
       }
   }
 
-  /** Delete what was written, also where it was moved to its place before another run went on without it. */
+  /** Return a file of state that the decided rewrite lacks, if another driver has deleted it. */
+  private def missing: Option[String] = {
+    val (number, to, _, entry) = decided
+    val version = if (isOfBegun) number else number + 1
+    def stem(name: String): String = name.take(name.indexOf('.', name.lastIndexOf('/') + 1))
+    val found = (stateFiles(work).map(finalName(_, version, to)) ++ stateFiles(files))
+      .filterNot(_.endsWith(".crc"))
+      .map(stem)
+      .toSet
+    val needed = for {
+      operator <- operators.iterator
+      (store, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex.iterator
+      id = operator.operatorInfo.operatorId
+      partition <- 0 until to.partitions
+    } yield {
+      val unique = entry.stateUniqueIds.map(_(id)).filter(_.length == to.partitions).fold("")(_(partition)(at))
+      s"state/$id/$partition/${if (store == StateStoreId.DEFAULT_STORE_NAME) "" else s"$store/"}$version" +
+        (if (entry.stateUniqueIds.isEmpty) "" else s"_$unique")
+    }
+    needed.find(!found(_))
+  }
+
+  /** Delete what was written, also where it was moved to its place, and bring back what that replaced. */
   private def discard(): Unit = {
     if (isDecided) {
-      val ids = workLogs.commits.getLatest().get._2.stateUniqueIds.toSeq.flatMap(_.values.flatten.flatten)
+      val ids = decided._4.stateUniqueIds.toSeq.flatMap(_.values.flatten.flatten)
+      if (isOfBegun && isNext) bringBackEntries(_ => true)
       stateFiles(files).filter(name => ids.exists(id => name.contains(s"_$id."))).foreach(files.delete)
-      if (!work.fs.exists(work.at(Aside))) original.delete("")
+      stateFiles(original).foreach(name => move(original, name, files.at(name)))
+      dropEmptyFolders()
+      original.delete("")
     }
     work.delete("")
   }
 
   private def publish(): Unit = {
-    val ours = workLogs
-    val (number, entry) = ours.commits.getLatest().get
-    val settings = ours.offsets.get(number).get
-    if (work.fs.exists(work.at(Entries))) replace(number - 1, settings, entry)
-    else if (logs.commits.get(number).isEmpty) append(number, settings, entry)
+    val (number, to, settings, entry) = decided
+    if (missing.isDefined) refuse(Taken)
+    if (isOfBegun) replace(number - 1, to, settings)
+    else if (logs.commits.get(number).isEmpty) append(number, to, settings, entry)
     work.delete("")
   }
 
   /**
-   * Move everything to its place, in an order that lets Spark see at each moment what there is: with the offsets there,
-   * Spark refuses to start if the count differs, and does not find the state of the new provider otherwise.
+   * Return the settings that the newest entry has while files are moved: a count of its own. Spark does not start then,
+   * and says that a re-partitioning has not finished.
    */
-  private def append(number: Long, settings: OffsetSeqBase, entry: CommitMetadataBase): Unit = {
+  private def moving(settings: OffsetSeqBase, to: StateForm): OffsetSeqBase =
+    StateForm.put(settings, to.copy(partitions = from.partitions + to.partitions))
+
+  /** Move everything to its place. */
+  private def append(number: Long, to: StateForm, settings: OffsetSeqBase, entry: CommitMetadataBase): Unit = {
     val now = logs
-    val to = StateForm.of(settings, entry).get
-    val before = StateForm.of(now.offsets.get(number - 1).get, now.commits.get(number - 1).get).get
-    keep(number - 1, before, s"offsets/${number - 1}", s"commits/${number - 1}")
-    if (!now.offsets.add(number, settings) && !now.offsets.get(number).contains(settings))
+    keep(number - 1, from, s"offsets/${number - 1}", s"commits/${number - 1}")
+    if (!now.offsets.add(number, moving(settings, to)) &&
+      !now.offsets.get(number).exists(StateForm.put(_, to) == settings))
       refuse(s"another writer has begun micro-batch $number")
-    if (before.format > to.format && !work.fs.exists(work.at(Aside))) {
+    if (from.format > to.format && !work.fs.exists(work.at(Aside))) {
       stateFiles(files).foreach(name => move(files, name, original.at(name)))
       work.write(Aside, "")
     }
-    moveIn(number + 1, to, entry)
+    moveIn(number + 1, to)
     describeCount(number, to.partitions)
+    overwrite(work, s"offsets/$number")
     if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
   }
 
-  /** Replace the entries of a batch and of the next one, which has begun: Spark takes its settings from the last one. */
-  private def replace(number: Long, settings: OffsetSeqBase, entry: CommitMetadataBase): Unit = {
-    val now = logs
-    val before = StateForm.of(now.offsets.get(number).get, now.commits.get(number).get).get
-    val to = StateForm.of(settings, entry).get
-    if (kept.isEmpty) keep(number, before, s"offsets/$number", s"offsets/${number + 1}", s"commits/$number")
-    moveIn(number + 1, to, entry)
-    for (name <- Seq(s"commits/$number", s"offsets/$number", s"offsets/${number + 1}")) {
-      val out = CheckpointFileManager.create(files.root, conf).createAtomic(files.at(name), overwriteIfPossible = true)
-      try Using.resource(work.fs.open(work.at(s"$Entries/$name")))(IOUtils.copy(_, out))
-      catch { case e: Throwable => out.cancel(); throw e }
-      out.close()
-    }
+  /** Move everything to its place, and replace the entries of a batch and of the next one, which has begun. */
+  private def replace(number: Long, to: StateForm, settings: OffsetSeqBase): Unit = {
+    if (kept.isEmpty) keep(number, from, entriesOf(number): _*)
+    val (entries, onTheWay) = (new CheckpointFiles(work.at(Entries), conf), new CheckpointFiles(work.at(Moving), conf))
+    new CheckpointLogs(session, onTheWay.root.toString).offsets.add(number + 1, moving(settings, to))
+    overwrite(onTheWay, s"offsets/${number + 1}")
+    moveIn(number + 1, to)
+    entriesOf(number).foreach(overwrite(entries, _))
   }
 
-  private def moveIn(version: Long, to: StateForm, entry: CommitMetadataBase): Unit = {
-    for (name <- stateFiles(work)) move(work, name, files.at(finalName(name, version, to)))
-    checkComplete(version, to, entry)
+  /** Return the entries that are replaced if the batch after this one has begun. The last one makes it valid. */
+  private def entriesOf(number: Long): Seq[String] =
+    Seq(s"commits/$number", s"offsets/$number", s"offsets/${number + 1}")
+
+  private def overwrite(from: CheckpointFiles, name: String): Unit = {
+    val out = CheckpointFileManager.create(files.root, conf).createAtomic(files.at(name), overwriteIfPossible = true)
+    try Using.resource(from.fs.open(from.at(name)))(IOUtils.copy(_, out))
+    catch { case e: Throwable => out.cancel(); throw e }
+    out.close()
   }
+
+  private def bringBackEntries(which: Path => Boolean): Unit = for {
+    note <- kept
+    name <- entriesOf(note.batch)
+    if which(files.at(name)) && original.fs.exists(original.at(name))
+  } overwrite(original, name)
+
+  private def moveIn(version: Long, to: StateForm): Unit =
+    for (name <- stateFiles(work)) move(work, name, files.at(finalName(name, version, to)))
 
   /** Return the names of all files of state in a checkpoint, without descriptions. */
   private def stateFiles(in: CheckpointFiles): Seq[String] =
@@ -329,25 +394,14 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private def finalName(name: String, version: Long, to: StateForm): String =
     if (to.isInMemory) name.replaceFirst("/1\\.delta$", s"/$version.snapshot") else name
 
+  /** Move a file, unless another driver has just done it. */
   private def move(in: CheckpointFiles, name: String, to: Path): Unit = {
     files.fs.mkdirs(to.getParent)
-    files.fs.delete(to, false) // an object store may have copied it and not deleted the source
-    in.rename(name, to)
+    // A stale file may be there: an object store may have copied it and not deleted the source.
+    if (in.fs.exists(in.at(name)) && files.fs.exists(to)) files.fs.delete(to, false)
+    try in.rename(name, to)
+    catch { case e: IOException => if (in.fs.exists(in.at(name)) || !files.fs.exists(to)) throw e }
   }
-
-  /** @throws IllegalStateException if another driver has deleted files of this rewrite */
-  private def checkComplete(version: Long, to: StateForm, entry: CommitMetadataBase): Unit =
-    for {
-      operator <- operators
-      (store, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex
-      partition <- 0 until to.partitions
-    } {
-      val id = operator.operatorInfo.operatorId
-      val folder = s"state/$id/$partition" + (if (store == StateStoreId.DEFAULT_STORE_NAME) "" else s"/$store")
-      val unique = entry.stateUniqueIds.map(ids => "_" + ids(id)(partition)(at)).getOrElse("")
-      if (!files.names(folder).exists(_.startsWith(s"$version$unique.")))
-        throw new IllegalStateException(s"the rewritten state lacks $folder/$version$unique")
-    }
 
   /** Note the count where the description of an operator has one for each batch, as Spark does. */
   private def describeCount(number: Long, partitions: Int): Unit = operators.foreach {
@@ -372,8 +426,14 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   /** Delete the original. Files of RocksDB that nothing refers to are left to Spark, which deletes them. */
   def forget(): Unit = {
     for (note <- kept if note.isInMemory; name <- stateFiles(files) if note.has(name)) files.delete(name)
+    dropEmptyFolders()
     original.delete("")
   }
+
+  /** Delete the folders of partitions that another count had. */
+  private def dropEmptyFolders(): Unit =
+    for (id <- files.names("state"); partition <- files.names(s"state/$id") if partition.toIntOption.isDefined)
+      if (files.below(s"state/$id/$partition").isEmpty) files.delete(s"state/$id/$partition")
 
   /** Make a committed batch the last one again, with its state and what had begun as before the rewrite. */
   def undo(number: Long): Unit = {
@@ -382,13 +442,14 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (note.exists(_.batch != number)) refuse(s"the original that is kept is of micro-batch ${note.get.batch}")
     if (note.isEmpty && (now.commits.get(number).isEmpty || now.offsets.get(number).isEmpty))
       refuse(s"micro-batch $number is not there any more")
+    original.write(Undone, number.toString)
     now.commits.purgeAfter(number)
     now.offsets.purgeAfter(number)
-    val aside = stateFiles(original)
+    stateFiles(original).foreach(name => move(original, name, files.at(name)))
+    bringBackEntries(_ => true)
     if (note.isEmpty) dropState(number)
-    for (of <- note; name <- stateFiles(files) if aside.nonEmpty || !of.mayHave(name)) files.delete(name)
-    for (name <- aside ++ original.below("offsets").map(_.name) ++ original.below("commits").map(_.name))
-      move(original, name, files.at(name))
+    for (of <- note; name <- stateFiles(files) if !of.mayHave(name)) files.delete(name)
+    dropEmptyFolders()
     original.delete("")
   }
 
@@ -405,7 +466,11 @@ private[elastic] object CheckpointRewrite {
   private val Original = ".spark-elastic-original"
   private val Note = "note"
   private val Aside = "aside" // the files that would confuse a reader have been moved
+  private val Taken = "another driver is working on it"
+  private val Owner = "owner" // who writes to the folder
+  private val Undone = "undo" // the batch that is being made the last one again
   private val Entries = "entries" // that replace those of the logs, if a batch has begun
+  private val Moving = "moving" // the entry that the begun batch has while files are moved
   private val Timeout = "timeoutTimestamp"
   private val SessionStart = StructField("sessionStartTime", TimestampType, nullable = false)
   private val JoinStores = // in the order of their ids
@@ -435,7 +500,8 @@ private[elastic] object CheckpointRewrite {
     case Array(at, batch, provider, format) => Kept(at.toLong, batch.toLong, provider, format.toInt)
   }
 
-  def isInterrupted(files: CheckpointFiles): Boolean = files.fs.exists(files.at(Work))
+  def isInterrupted(files: CheckpointFiles): Boolean =
+    files.fs.exists(files.at(Work)) || files.fs.exists(files.at(s"$Original/$Undone"))
 }
 
 /** Writes the rows of a partition as the first version of an HDFS-backed store. Runs in tasks. */

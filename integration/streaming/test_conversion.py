@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.batch.plans import PATIENT
+from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import FORMAT_1
@@ -18,7 +19,11 @@ from integration.streaming.totals import Totals
 from integration.streaming.waiting import eventually
 from spark_elastic.core.keys.key import PREFIX
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not MOVES_STATE, reason="this Spark cannot convert a checkpoint"),
+]
 
 AT_START = {**PLUGIN, **PATIENT, "spark.elastic.stateStore.convert": "atStart"}
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"

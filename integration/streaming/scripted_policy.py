@@ -50,7 +50,8 @@ class Script:
 
     def makes_rescalable(self, query: str) -> bool:
         facts = self.facts[query]
-        return bool(facts["stateful"]) and facts["checkpoint_partitions"] is None
+        is_free = facts["checkpoint_partitions"] is None and not facts["provider_chosen"]
+        return bool(facts["stateful"]) and is_free
 
     def rescale(self, query: str, counts: list[int]) -> None:
         count = counts[self.rescales[query] % len(counts)]

@@ -11,18 +11,22 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.batch.plans import PATIENT
+from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
-from integration.streaming.state_store import REPARTITIONABLE
+from integration.streaming.state_store import FORMAT_1
 from integration.streaming.totals import Totals
 from integration.streaming.waiting import eventually
 from spark_elastic.core.keys.key import PREFIX
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not MOVES_STATE, reason="this Spark cannot convert a checkpoint"),
+]
 
 AT_START = {**PLUGIN, **PATIENT, "spark.elastic.stateStore.convert": "atStart"}
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
-ROCKSDB = {**REPARTITIONABLE, FORMAT: "1"}
 MANY = "20"
 
 
@@ -103,11 +107,11 @@ def test_nothing_is_converted_unless_the_settings_say_so(jvm: Driver, totals: Ch
 
 def test_format_1_is_moved_as_it_is(jvm: Driver, totals: Checked) -> None:
     always = {f"{PREFIX}adaptiveScheduler.rescalePolicy": "always"}
-    with jvm.session({**ROCKSDB, "spark.sql.shuffle.partitions": MANY}) as spark:
+    with jvm.session({**FORMAT_1, "spark.sql.shuffle.partitions": MANY}) as spark:
         totals.run(spark)
     for slots in (2, 4, 1, 3):
         with jvm.session(
-            {**PLUGIN, **PATIENT, **ROCKSDB, **always, "spark.master": f"local[{slots}]"}
+            {**PLUGIN, **PATIENT, **FORMAT_1, **always, "spark.master": f"local[{slots}]"}
         ) as spark:
             assert totals.count(spark) == slots
             totals.run(spark)

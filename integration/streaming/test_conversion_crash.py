@@ -142,7 +142,14 @@ class Drivers:
             assert last_values(one.output) == self.work.values.expected()
 
 
-TOLD = "Concurrent update to the log|Multiple streaming queries are concurrently using|another driver|another writer"
+TOLD = "|".join(
+    (
+        "Concurrent update to the log",
+        "Multiple streaming queries are concurrently using",
+        "another driver",
+        "another writer",
+    )
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.driver import Driver
 from integration.streaming.files import Inbox
+from integration.streaming.state_store import FORMAT_1
 from integration.streaming.waiting import PATIENCE_S, eventually
-from integration.streaming.world import Totals, World, feed_until_rescaled, own_world, totals
+from integration.streaming.world import (
+    Totals,
+    World,
+    feed_until_rescaled,
+    own_world,
+    state_partitions,
+    totals,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -48,6 +56,56 @@ def test_maintenance_never_meets_a_store_that_is_moved(
         query.stop()
     assert sink.now == inbox.totals()
     assert sink.batches == sorted(set(sink.batches))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param(FORMAT_1, marks=pytest.mark.slow),
+        {**FORMAT_1, **CHANGELOG},
+    ],
+    ids=["format 2", "format 1", "format 1 with changelog"],
+)
+def test_state_is_right_after_a_move_that_was_taken_back(
+    jvm: Driver, inbox: Inbox, tmp_path: Path, more: dict[str, str]
+) -> None:
+    """The micro-batch after it has the number of the move, and with it the names of its files of format 1."""
+    sink = Totals()
+    checkpoint = tmp_path / "checkpoint"
+    obstacle = checkpoint / "state" / "0" / "4"
+
+    def start(world: World) -> StreamingQuery:
+        writer = totals(world.spark, inbox).writeStream.outputMode("update").foreachBatch(sink)
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    def run(query: StreamingQuery) -> None:
+        inbox.put()
+        query.processAllAvailable()
+        assert sink.now == inbox.totals()
+
+    with own_world(jvm, tmp_path, **more) as world:
+        query = start(world)
+        run(query)
+        run(query)
+        obstacle.write_text("")
+        world.policy.order(now=1, counts=(5,))
+        eventually(lambda: world.policy.all("ActionFailed"), "the move fails")
+        run(query)
+        run(query)
+        assert world.policy.rescales(query.id) == 0
+        query.stop()
+        # Another run has the state from its files alone.
+        query = start(world)
+        run(query)
+        obstacle.unlink()
+        world.policy.order(now=2, counts=(5,))
+        eventually(lambda: world.policy.rescales(query.id) == 1, "the move is carried out")
+        run(query)
+        assert state_partitions(query) == 5
+        query.stop()
+    names = {file.name for file in (checkpoint / "state" / "0").glob("*/*.zip")}
+    assert all(("_" in name) == (not more) for name in names), names
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from integration.selected import selected
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import Inbox
 from integration.streaming.stand_ins import ScriptedPolicy
-from integration.streaming.state_store import REPARTITIONABLE
+from integration.streaming.state_store import FORMAT_1, REPARTITIONABLE
 from integration.streaming.waiting import eventually
 from integration.streaming.world import stream
 
@@ -141,6 +141,7 @@ def memories(rows: DataFrame) -> DataFrame:
 
 # One per kind of state in Spark; the others take too long for every run.
 FIRST = ("aggregation", "deduplication", "inner_join", "transform_with_state")
+FIRST_IN_FORMAT_1 = ("aggregation", "deduplication")
 # Spark stores no other operator's state in Avro.
 OF_AVRO = ("transform_with_state",)
 # Each with its output mode.
@@ -233,6 +234,21 @@ def rescaled(
             for name in OPERATORS
         ),
         *(pytest.param(AVRO, name, id=f"avro-{name}", marks=pytest.mark.slow) for name in OF_AVRO),
+        *(
+            pytest.param(
+                FORMAT_1,
+                name,
+                id=f"format-1-{name}",
+                marks=() if name in FIRST_IN_FORMAT_1 else pytest.mark.slow,
+            )
+            for name in OPERATORS
+        ),
+        *(
+            pytest.param(
+                {**FORMAT_1, **CHANGELOG}, name, id=f"format-1-changelog-{name}", marks=pytest.mark.slow
+            )
+            for name in OPERATORS
+        ),
     ],
     indirect=["rescaled"],
 )

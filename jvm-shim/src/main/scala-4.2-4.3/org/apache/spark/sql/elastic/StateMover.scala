@@ -20,9 +20,12 @@ import org.apache.spark.sql.internal.SQLConf
  * would remain: 4 s for 1.2 GB.)
  */
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
+  import StateMover._
+
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot
   private val called = QueryRun.called(execution)
+  private val moving = s"the state in $root is moved"
 
   private def logs = new CheckpointLogs(session, root)
   private def files = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
@@ -30,7 +33,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   /** Move the state of `from` partitions to `partitions` with Spark's own offline re-partitioning. */
   def repartition(from: Int, partitions: Int): Unit = {
     Linkage.need(Part.StateMoves)
-    CurrentExecution.asOurs(session.sparkContext, s"the state in $root is moved to $partitions partitions") {
+    CurrentExecution.asOurs(session.sparkContext, s"$moving to $partitions partitions") {
       StateMove.run(session, StateRoot(session, root), from, partitions)
     }
     closeSinkGap()
@@ -87,9 +90,20 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   private def undo(committed: Long): Unit = {
     if (logs.commits.get(committed).exists(CheckpointFormat.version(_) < 2)) {
       Linkage.need(Part.Conversions)
+      awaitTasks()
       new CheckpointRewrite(session, root).dropState(committed)
     }
     logs.offsets.purgeAfter(committed)
+  }
+
+  /** Wait for tasks of a failed move: Spark has told them to end, and they may still write such a file. */
+  private def awaitTasks(): Unit = {
+    val until = System.nanoTime() + LongestTaskMs * 1000000L
+    def isWriting = session.sparkContext.statusStore.activeStages().exists { stage =>
+      stage.numActiveTasks > 0 && stage.description.exists(_.contains(moving))
+    }
+    Thread.sleep(LookMs) // until Spark's listener knows of them
+    while (isWriting && System.nanoTime() < until) Thread.sleep(LookMs)
   }
 
   /** Change the settings of a checkpoint without a committed batch: none of its state has been used. */
@@ -140,6 +154,9 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 
 private[elastic] object StateMover {
   import StreamingCheckpointConstants._
+
+  private val LookMs = 100L
+  private val LongestTaskMs = 30000L
 
   /** Give the state in a copy of a checkpoint another store or format. */
   def convertCopy(session: SparkSession, root: String, format: String): Unit = {

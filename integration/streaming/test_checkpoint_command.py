@@ -277,7 +277,8 @@ def test_a_change_is_taken_back_also_in_the_log_of_a_file_sink(jvm: Driver, tmp_
         f"went back to batch 1, {PARTITIONS} partitions in HDFS-backed files, format 1: 20 rows"
     )
     assert {name: contents(tmp_path / name) for name in logs} == logs
-    assert {path.name for path in (place / "state" / "0").iterdir()} == set(map(str, range(PARTITIONS)))
+    folders = {path.name for path in (place / "state" / "0").iterdir()}
+    assert folders - {"_metadata"} == set(map(str, range(PARTITIONS)))
     query.run(jvm, 1)
     checkpoint(tmp_path, "convert", place, "--to", "rocksdb", "--format", "1", *sink)
     query.run(jvm, 10)  # Spark compacts the log at each tenth batch

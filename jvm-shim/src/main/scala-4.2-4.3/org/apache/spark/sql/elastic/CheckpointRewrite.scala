@@ -114,10 +114,11 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       if (isDecided && isOfBegun && logs.commits.getLatestBatchId().forall(_ < decided._1))
         bringBackEntries(!files.fs.exists(_)) // an object store replaces an entry by deleting it first
       val isToComplete = isDecided && isNext && missing.isEmpty
-      if (isToComplete) publish() else discard()
+      val isOver = isDecided && !isNext && isPublished
+      if (isToComplete) publish() else if (isOver) work.delete("") else discard()
       original.read(Undone).foreach(number => undo(number.toLong))
-      logWarning(
-        s"spark-elastic: interrupted rewrite of the state in $checkpoint ${if (isToComplete) "completed" else "undone"}")
+      val how = if (isToComplete || isOver) "completed" else "undone"
+      logWarning(s"spark-elastic: interrupted rewrite of the state in $checkpoint $how")
     }
     isFound
   }
@@ -310,6 +311,19 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
         (if (entry.stateUniqueIds.isEmpty) "" else s"_$unique")
     }
     needed.find(!found(_))
+  }
+
+  /**
+   * Whether all of the decided rewrite is in place. A run without the plugin may have gone on from there, until its
+   * entries were too old to be kept.
+   */
+  private def isPublished: Boolean = {
+    val (now, (number, to, settings, entry)) = (logs, decided)
+    def ids(of: CommitMetadataBase) = of.stateUniqueIds.map(_.view.mapValues(_.toSeq.map(_.toSeq)).toMap)
+    if (isOfBegun) now.commits.get(number - 1).forall(ids(_) == ids(entry))
+    else
+      now.commits.getLatestBatchId().exists(_ >= number) &&
+      now.offsets.get(number).forall(StateForm.put(_, to) == settings)
   }
 
   /** Delete what was written, also where it was moved to its place, and bring back what that replaced. */

@@ -125,8 +125,8 @@ bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENC
 differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory; ONLY=tables: Delta Lake; ONLY=executors: streams that lose executors)
 	$(BIN)/python -m integration.differential $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
-chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)
-	$(BIN)/python -m integration.chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(BURST),--burst $(BURST)) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(filter no,$(RESTARTS)),--no-restarts) $(if $(filter yes,$(PLAIN)),--plain) $(if $(filter yes,$(REACTIVE)),--reactive) $(if $(SCRIPT),--script $(SCRIPT)) $(if $(filter no,$(RERUN)),--no-rerun) $(if $(AFTER),--after $(AFTER))
+chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; OLD=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)
+	$(BIN)/python -m integration.chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(BURST),--burst $(BURST)) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(filter no,$(RESTARTS)),--no-restarts) $(if $(filter yes,$(PLAIN)),--plain) $(if $(filter yes,$(REACTIVE)),--reactive) $(if $(filter yes,$(OLD)),--old) $(if $(SCRIPT),--script $(SCRIPT)) $(if $(filter no,$(RERUN)),--no-rerun) $(if $(AFTER),--after $(AFTER))
 
 clean: ## remove all that was made in this checkout (not the cache of downloads)
 	rm -rf .venv dist target project/target project/project jvm-shim/target python/spark_elastic/jars

@@ -1,12 +1,13 @@
 """Run an application on a real cluster, inject one fault after another, and check the results.
 
 usage: python -m integration.chaos --faults N --seed S [--minutes M] [--burst N] [--kinds KIND,...]
-                                   [--no-restarts] [--plain | --reactive] [--no-rerun] [--folder DIR]
-                                   [--after DIR]...
-       python -m integration.chaos --script FILE [--shrink] [--no-restarts] [--plain | --reactive]
-                                   [--no-rerun] [--folder DIR]
+                                   [--no-restarts] [--plain | --reactive | --old] [--no-rerun]
+                                   [--folder DIR] [--after DIR]...
+       python -m integration.chaos --script FILE [--shrink] [--no-restarts]
+                                   [--plain | --reactive | --old] [--no-rerun] [--folder DIR]
 With `--plain` the application runs in plain Spark: the plugin need not survive what plain Spark does not.
 With `--reactive` it runs in reactive mode and must use all slots after recovery; otherwise in adaptive mode.
+With `--old` its checkpoints are begun by plain Spark, and the plugin converts them when queries start.
 With `--burst` it must have recovered only after that many steps: each fault in between hits the effects of
 the one before. If anything is broken, the same script runs three times more, and is shrunk if that breaks
 again. The last line printed is one JSON object; the exit code is 1 if anything is broken.
@@ -154,6 +155,13 @@ def _arguments() -> argparse.Namespace:
         action="store_const",
         const="reactive",
         help="in reactive mode, without faults and phases of bounds",
+    )
+    of_application.add_argument(
+        "--old",
+        dest="mode",
+        action="store_const",
+        const="old",
+        help="from checkpoints of plain Spark, which are converted at the starts of queries",
     )
     parser.set_defaults(mode="adaptive")
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")

@@ -46,6 +46,7 @@ _POOLS = (
     "ResultQueryStageExecution-",
 )
 _DECLARES_STATE = "Starting Streaming TransformWithStateInPandas Python worker."
+_CONVERTED = ": Convert the checkpoint to RocksDB"
 _ENTRY = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} )", re.MULTILINE)
 _ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
 #: Spark's log entries at level ERROR when executors are lost, or when a batch fails on purpose.
@@ -310,6 +311,7 @@ class Final:
 
     rows: int = 0
     jobs: int = 0
+    conversions: int = 0
     moves: int = 0
     in_place: int = 0
     at_once: int = 0
@@ -335,6 +337,7 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
         result.rows += rows
         result.broken += different
     result.broken += repeated(world, windows) + badly_restarted(world, windows) + secrets_told(world)
+    result.conversions = sum(log.read_text(errors="replace").count(_CONVERTED) for log in world.logs)
     result.jobs, wrong = jobs(world, windows)
     result.broken += wrong
     for journal in world.journals():

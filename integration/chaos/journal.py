@@ -31,7 +31,8 @@ class Moves:
 
     There must be a committed batch between two moves of one query. At most `AT_ONCE` queries may have an
     order to move without an outcome at the same time; `at_once` is the maximum that had. (After ten minutes a
-    move no longer counts, but no run waits that long.)
+    move no longer counts, but no run waits that long.) Conversions do not count: they can be done only when a
+    query starts.
     """
 
     moved: int = 0
@@ -65,7 +66,7 @@ class Moves:
                 self._ordered[action.id] = action
                 if self._stateful.get(action.query):
                     self._begin(action, place)
-            case StartQuery(partitions=int(partitions)) if self._stateful.get(action.query):
+            case StartQuery(partitions=int(partitions), rescalable=False) if self._stateful.get(action.query):
                 if self._counts.get(action.query, partitions) != partitions:
                     self._begin(action, place)
             case CancelQuery():

@@ -23,6 +23,7 @@ PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
 PHASES_OF: Mapping[Mode, tuple[str, ...]] = {
     "adaptive": PHASES,
     "reactive": (RUNNING, BACKOFF),
+    "old": PHASES,
     "plain": (RUNNING,),
 }
 #: The phases that start with a failing batch.

@@ -24,7 +24,7 @@ from integration.chaos import (
 from integration.chaos.faults import Fault
 from integration.chaos.phases import ILL, PHASES_OF, RUNNING, WAITING
 from integration.chaos.rows import STATEFUL
-from integration.chaos.settings import EAGER, Mode
+from integration.chaos.settings import BOUNDED, EAGER, Mode
 
 FAULTS: dict[str, type[Fault]] = {
     fault.name: fault
@@ -213,7 +213,7 @@ def of_mode(steps: Iterable[Step], mode: Mode) -> Iterator[Step]:
 def _is_there(name: str, mode: Mode) -> bool:
     """Return whether a fault has a target in this mode."""
     fault = FAULTS[name]
-    return not ((mode == "plain" and fault.needs_plugin) or (mode != "adaptive" and fault.needs_bounds))
+    return not ((mode == "plain" and fault.needs_plugin) or (mode not in BOUNDED and fault.needs_bounds))
 
 
 def as_step(value: Mapping[str, Any]) -> Step:

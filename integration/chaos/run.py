@@ -21,6 +21,7 @@ from integration.chaos.phases import ILL, bring_about
 from integration.chaos.plan import FAULTS, Plan, Step
 from integration.chaos.report import Happened, Report
 from integration.chaos.rows import now
+from integration.chaos.settings import BOUNDED
 from integration.chaos.world import World, world
 from spark_elastic_tools.client import Failure
 
@@ -57,6 +58,8 @@ class Chaos:
     def settle(self) -> bool:
         """Wait until the application runs; return whether it does."""
         found = recover(self.world, _START_S)
+        if self.world.mode == "old":
+            self.windows.append((0, now()))  # the end of plain Spark's driver
         self._note(found.broken)
         return not found.broken
 
@@ -114,7 +117,7 @@ class Chaos:
             self.report.happened[-1], recovered=recovered, seconds=found.seconds, steps=burst.steps
         )
         self._note(found.broken + self._uncaused(burst))
-        if self.world.mode == "adaptive" and any(MISSING in what for what in found.broken):
+        if self.world.mode in BOUNDED and any(MISSING in what for what in found.broken):
             self._get_executors()
         self.report.write()
 
@@ -186,6 +189,7 @@ class Chaos:
             "moved_at_once": found.at_once,
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
+            "conversions": found.conversions,
             "workers_lost_by_master": self.world.lost_by_master,
             "drivers_kept_by_executors": self.world.kept_by_executors,
             "unknown_errors": unknown_errors(

@@ -9,7 +9,9 @@ from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J
 
-Mode = Literal["adaptive", "reactive", "plain"]
+Mode = Literal["adaptive", "reactive", "old", "plain"]
+#: The modes in which the bounds of queries are changed.
+BOUNDED: tuple[Mode, ...] = ("adaptive", "old")
 #: The minimum and the maximum number of workers while nothing is wrong.
 FEWEST, MOST = 2, 3
 _SCHEDULER = "adaptiveScheduler"
@@ -54,9 +56,26 @@ ADAPTIVE = {
     # The bounds of one query must not take slots from the others.
     "spark.elastic.query.*.slotSharingGroup": "all",
 }
+#: The partitions that plain Spark begins a checkpoint with.
+OLD_PARTITIONS = 20
+#: How plain Spark begins the checkpoints of the mode "old": in its own store where that is possible.
+BEFORE = {
+    "spark.plugins": SLOW_LISTENERS,
+    "spark.sql.shuffle.partitions": str(OLD_PARTITIONS),
+    "spark.chaos.rocksdb": "pairs,memories",
+}
 OF_MODE: Mapping[Mode, Mapping[str, str]] = {
     "adaptive": ADAPTIVE,
     "reactive": {**ADAPTIVE, "spark.elastic.schedulerMode": "reactive"},
+    # One query keeps RocksDB in format 1, as its user has chosen it. The state of the others is converted
+    # when they start, and whenever the application has brought it back.
+    "old": {
+        **ADAPTIVE,
+        "spark.elastic.stateStore.convert": "atStart",
+        "spark.chaos.rocksdb": "pairs",
+        "spark.chaos.back": "totals=hdfs,firsts=hdfs",
+        "spark.chaos.partitions": str(OLD_PARTITIONS),
+    },
     # The twin: the same application, with its user's settings for state and partitions without the plugin.
     "plain": {
         **REPARTITIONABLE,

@@ -18,6 +18,8 @@ from integration.chaos.network import Network, network
 from integration.chaos.odd_policy import OddPolicy
 from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
 from integration.chaos.settings import (
+    BEFORE,
+    BOUNDED,
     CONF,
     FEWEST,
     LOG4J,
@@ -45,7 +47,9 @@ APP = _HERE / "apps" / "side_by_side.py"
 _OPEN = 32_768
 _READ_S, _CALM_S = 3.0, 60.0
 _APART_S = 5.0
+_SOME = 3
 _UI_S = 120.0
+_BEGUN_S = 180.0
 # The time from the end of a driver to the end of everything it started.
 _END_S = 20.0
 # `SparkContext.stop` waits for the cleaner, and the cleaner waits for each executor to forget a broadcast. A
@@ -192,6 +196,10 @@ class World:
         """Return the folder of the query that writes files."""
         return self.storage.folder(INTO_FILES)
 
+    def has_written(self) -> bool:
+        """Return whether each query has written some batches."""
+        return all(self.tail.counts().get(name, 0) >= _SOME for name in QUERIES)
+
     def slow_down(self, queue: str, ms: int) -> None:
         """Make the application's listener in one of `QUEUES` take `ms` ms for each event."""
         hidden = self.folder / "slow.new"
@@ -301,7 +309,7 @@ class World:
             self.cluster.remove_worker(self.workers.pop(0))
         if self._ended:
             self.run_application()
-        if self.mode == "adaptive":
+        if self.mode in BOUNDED:
             eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
 
     def _open_bounds(self) -> bool:
@@ -350,10 +358,13 @@ def world(
             "spark.elastic.savepoint.keep": "3",
             "spark.elastic.python": program(folder / "odd" / "python", command, pass_arguments=True),
         }
+        if mode == "old":
+            # Here the application itself does what the command for checkpoints does with our jar everywhere.
+            conf["spark.executor.extraClassPath"] = conf["spark.driver.extraClassPath"]
         places = [str(folder / "incoming"), storage.place("checkpoints"), str(output)]
         places.append(storage.place(INTO_FILES))
 
-        def start(name: str) -> LoggedProcess:
+        def start(name: str, conf: Mapping[str, str] = conf) -> LoggedProcess:
             conf_folder = folder / name / "conf"
             conf_folder.mkdir(parents=True)
             (conf_folder / "log4j2.properties").write_text(LOG4J)
@@ -375,6 +386,13 @@ def world(
             workers=workers,
         )
         feeder.start()
+        if mode == "old":
+            others = {key: value for key, value in conf.items() if key not in OF_MODE[mode]}
+            made.start = lambda name: start(name, {**others, **BEFORE})
+            made.run_application()
+            eventually(made.has_written, "all queries have begun in plain Spark", _BEGUN_S)
+            made.end_driver(signal.SIGKILL)
+            made.start = start
         made.run_application()
         yield made
 

@@ -7,6 +7,10 @@ exists, the query is stopped and started again, and the file is removed. While t
 OUTPUT/stopped-QUERY exists. If the file OUTPUT/over-QUERY exists, two more are started on the query's
 checkpoint, and each of them ends the one before. A failure of such an order is a line of OUTPUT/again.jsonl,
 and the order is tried again. A waiter that does not return is a line there, too.
+The settings spark.chaos.* make the application one whose checkpoints plain Spark has begun: `rocksdb` names
+the queries whose user has chosen RocksDB in format 1. `back` names those whose state the application brings
+back before it starts them again, to a store in format 1 and that many `partitions`. Each outcome is a line of
+OUTPUT/back.jsonl.
 The address of the UI is in OUTPUT/ui. The application ends when the file OUTPUT/_done exists and the queries
 have read all input before it, or at once when the file OUTPUT/_stop exists.
 
@@ -28,8 +32,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-PAUSE_S, LOOK_S, RETURN_S = 3.0, 0.05, 30.0
+PAUSE_S, LOOK_S, RETURN_S, ONCE_S = 3.0, 0.05, 30.0, 20
 JOB_ROWS, JOB_KEYS = 26_000, 13
+STORE = "spark.sql.streaming.stateStore"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def copies(rows: DataFrame) -> DataFrame:
@@ -126,6 +132,14 @@ def job(spark: SparkSession, output: Path) -> None:
         note(output / "jobs.jsonl", error=str(error))
 
 
+def in_format_1(spark: SparkSession) -> SparkSession:
+    """Return a session whose user has chosen a store for state."""
+    session = spark.newSession()
+    session.conf.set(f"{STORE}.providerClass", ROCKSDB)
+    session.conf.set(f"{STORE}.checkpointFormatVersion", "1")
+    return session
+
+
 def wait_for(query: StreamingQuery) -> None:
     """Wait for the end of a query, with or without an error."""
     with suppress(Exception):
@@ -138,6 +152,11 @@ class Running:
     def __init__(self, spark: SparkSession, incoming: str, checkpoints: str, output: Path, sink: str) -> None:
         self._spark, self._incoming, self._checkpoints = spark, incoming, checkpoints
         self._output, self._sink = output, sink
+        conf = spark.sparkContext.getConf()
+        self._chosen = set(str(conf.get("spark.chaos.rocksdb", "")).split(","))
+        back = str(conf.get("spark.chaos.back", "")).split(",")
+        self._back = dict(of.split("=") for of in back if of)
+        self._partitions = int(conf.get("spark.chaos.partitions", "0"))
         self._queries: dict[str, StreamingQuery] = {}
         self._waiters: dict[str, threading.Thread] = {}
         self._replaced: list[tuple[str, threading.Thread]] = []
@@ -145,12 +164,13 @@ class Running:
         for name in QUERIES:
             self.start(name)
 
-    def start(self, name: str, shown: str | None = None) -> None:
+    def start(self, name: str, shown: str | None = None, **trigger: Any) -> None:
         build, mode = QUERIES[name]
-        files = self._spark.readStream.schema("key int, value long, second long")
+        session = in_format_1(self._spark) if name in self._chosen else self._spark
+        files = session.readStream.schema("key int, value long, second long")
         rows = build(files.option("maxFilesPerTrigger", 20).json(self._incoming))
         query = rows.writeStream.queryName(shown or name).outputMode(mode)
-        query = query.trigger(processingTime="1 second")
+        query = query.trigger(**(trigger or {"processingTime": "1 second"}))
         query = query.option("checkpointLocation", f"{self._checkpoints}/{name}")
         if name == "copies":
             query = query.format("json").option("path", self._sink)
@@ -180,6 +200,8 @@ class Running:
         if order == "again":
             self._queries[name].stop()
             stopped.touch()
+            if name in self._back:
+                self._bring_back(name)
         elif self._queries[name].name == name:  # else the first of the two has already been started
             self.start(name, f"{name}-too")
         self.start(name)
@@ -190,6 +212,20 @@ class Running:
                 note(self._output / "again.jsonl", waits=of)
         stopped.unlink(missing_ok=True)
         wanted.unlink()
+
+    def _bring_back(self, name: str) -> None:
+        """Give a checkpoint the form of plain Spark's again, behind a batch that has begun."""
+        jvm: Any = self._spark._jvm
+        rewrite = jvm.org.apache.spark.sql.elastic.OfflineCheckpoint.rewrite
+        place = f"{self._checkpoints}/{name}"
+        try:
+            self.start(name, availableNow=True)
+            self._queries[name].awaitTermination(ONCE_S)
+            self._queries[name].stop()
+            batch = rewrite(self._spark._jsparkSession, place, self._partitions, self._back[name], 1)
+            note(self._output / "back.jsonl", query=name, batch=batch)
+        except Exception as error:
+            note(self._output / "back.jsonl", query=name, error=str(error)[:300])
 
     def end(self) -> None:
         """Let all queries read their remaining input, and stop them."""

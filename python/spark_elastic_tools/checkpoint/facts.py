@@ -87,10 +87,9 @@ class Checkpoint:
     """The checkpoint of a query, as of its last committed batch.
 
     `started` is a batch that was started after it and is not committed. If `is_rewrite`, that is no batch of
-    the query, but a change of its state. `has_work` says that a change which was cut short has left files, and
-    `is_being_undone` that it is one back to what was kept.
-    `changed_ms` is the time of the newest entry in its logs, by the clock of their storage. `original` is
-    what is kept from before the newest change.
+    the query, but a change of its state. `has_work` says that a change which was cut short has left files,
+    and `is_being_undone` that it is one back to what was kept. `changed_ms` is the time of the newest entry
+    in its logs, by the clock of their storage. `original` is what is kept from before the newest change.
     """
 
     path: str

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from integration.batch.plans import LEFT_ALONE
-from integration.differential.compare import ENDED, Results
+from integration.differential.compare import BUILDING, ENDED, Results
+from integration.differential.script import PART
 from integration.orders import connected
 from integration.streaming.launch import WITH_PLUGIN, run_by_python
 from spark_elastic.jar import jar_path
@@ -42,8 +43,8 @@ _FAILED = (
 class Runs(Protocol):
     """Runs the text of a program."""
 
-    def send(self, text: str, root: str) -> None:
-        """Start running a text over the data in a folder."""
+    def send(self, text: str, root: str, part: str = "all", out: Path | None = None) -> None:
+        """Start running a part of a text over the data in a folder; it writes to `out`, else a new folder."""
 
     def received(self) -> Results:
         """Return the results."""
@@ -92,14 +93,14 @@ class Application:
         """Run the next program in a new context, which has learned nothing yet."""
         self._slots, self._is_fresh = slots, False
 
-    def send(self, text: str, root: str) -> None:
-        """Start running a text over the data in a folder. Raises ProcessFailure if no application starts."""
+    def send(self, text: str, root: str, part: str = "all", out: Path | None = None) -> None:
+        """Start running a part of a text. Raises ProcessFailure if no application starts."""
         if not self._is_fresh:
             self._open()
         assert self._orders is not None
-        out = self._folder / f"out-{next(self._runs)}"
-        out.mkdir(parents=True)
-        self._orders.send(("run", text, root, str(out)))
+        out = out or self._folder / f"out-{next(self._runs)}"
+        out.mkdir(parents=True, exist_ok=True)
+        self._orders.send(("run", text, root, str(out), part))
 
     def received(self) -> Results:
         """Return the results; an application that is silent for too long is ended."""
@@ -182,6 +183,7 @@ class Pair:
         self._real, self._seen = data / "data", data / "seen"
         self._real.mkdir(parents=True)
         self._seen.mkdir()
+        self._handed = data / "handed"
         self._numbers = itertools.count()
 
     def renew(self, slots: int) -> None:
@@ -196,9 +198,12 @@ class Pair:
     def run(self, text: str, *, apart: bool = False) -> tuple[Results, Results]:
         """Return a text's results without and with the plugin; `apart`: one after the other."""
         # Under a new path, files count as new: their sizes have not been learned yet.
-        root = self._seen / str(next(self._numbers))
+        number = next(self._numbers)
+        root = self._seen / str(number)
         os.symlink(self._real, root)
         self.plain.send(text, str(root))
+        if f", {PART})" in text:
+            return self.plain.received(), self._begun_by_plain(text, str(root), number)
         if not apart:
             self.elastic.send(text, str(root))
         found = self.plain.received()
@@ -208,6 +213,16 @@ class Pair:
         if apart:
             self.elastic.send(text, str(root))
         return found, self.elastic.received()
+
+    def _begun_by_plain(self, text: str, root: str, number: int) -> Results:
+        """Let plain Spark run the first part of a text; return the results of the plugin with the rest."""
+        out = self._handed / str(number)
+        self.plain.send(text, root, "first", out)
+        begun = self.plain.received()
+        if ENDED in begun or BUILDING in begun:
+            return begun
+        self.elastic.send(text, root, "rest", out)
+        return self.elastic.received()
 
 
 @contextmanager

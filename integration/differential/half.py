@@ -103,6 +103,7 @@ STREAMING = Half(
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.explicitParallelism": "ignore",
+        "spark.elastic.stateStore.convert": "atStart",
         "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
         "spark.elastic.restartStrategy.type": "fixed-delay",
         "spark.elastic.restartStrategy.fixedDelay.attempts": "3",

@@ -15,18 +15,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 """
 
+#: The name of the part of a program that is to run.
+PART = "PART"
 _HEAD = '''\
 """{title}
 
 usage: python {{this file}} plain
        spark-submit $(spark-elastic conf) {{this file}}
+A stream with a hand-over is begun by plain Spark, in the same new folder:
+       OUT=FOLDER PART=first python {{this file}} plain
+       OUT=FOLDER PART=rest spark-submit $(spark-elastic conf) {{this file}}
 """
 
+import os
 import tempfile
 
 {imports}
 {modules}
-DATA, OUT = tempfile.mkdtemp(), tempfile.mkdtemp()
+DATA, OUT = tempfile.mkdtemp(), os.environ.get("OUT") or tempfile.mkdtemp()
+PART = os.environ.get("PART", "all")
 builder = SparkSession.builder.master("local[{slots}]")
 for key, value in {conf}.items():
     builder.config(key, value)

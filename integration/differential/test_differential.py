@@ -45,7 +45,7 @@ class InThisProcess:
         self._spark, self._folder = spark, folder
         self._asked: tuple[str, str] | None = None
 
-    def send(self, text: str, root: str) -> None:
+    def send(self, text: str, root: str, part: str = "all", out: Path | None = None) -> None:
         self._asked = text, root
 
     def received(self) -> Results:

@@ -15,7 +15,7 @@ from integration.differential.program import Chain, Step
 from integration.differential.run import Search
 from integration.differential.streams.compare import differences
 from integration.differential.streams.operators import INPUT, OPERATORS
-from integration.differential.streams.program import Moment, Stream, body
+from integration.differential.streams.program import HAND_OVER, Moment, Stream, body
 from integration.spark_minor import MOVES_STATE
 
 # CI runs `make differential`.
@@ -106,6 +106,22 @@ STREAMS = {
         KEYS_THAT_TIME_OUT,
         settings=SHUFFLE,
     ),
+    # Its state can be moved only after it was converted.
+    "plain Spark has begun a join": Stream(
+        timed("a", step("join", timed("b"), n=5, how="left"), WINDOWS),
+        2,
+        (
+            fed([(1, 0), (2, 3)], [(1, 2)]),
+            fed([(1, 20)], [(2, 4), (1, 22)]),
+            HAND_OVER,
+            fed([(1, 40)], [(1, 41)]),
+            MOVE,
+            fed([(1, 60)], [(1, 61)]),
+            WITHIN,
+            fed([(2, 80)], [(2, 81)]),
+        ),
+        settings=SHUFFLE,
+    ),
     "a processor of states": Stream(
         timed("a", step("transform with state append")), 1, KEYS_THAT_TIME_OUT, settings=SHUFFLE
     ),
@@ -129,6 +145,7 @@ def test_a_stream_emits_the_same_in_the_same_micro_batch(pair: Pair, program: St
     assert done.get("moves", 0) == names.count("move")
     assert done.get("moves ordered in a micro-batch", 0) == names.count("move_within")
     assert done.get("failures", 0) == names.count("fail")
+    assert done.get("begun by plain Spark", 0) == names.count("hand_over")
     assert done.get("savepoints", 0) == names.count("savepoint")
     assert MEASURED not in plain or "moves" not in plain[MEASURED]
 

@@ -19,13 +19,13 @@ from integration.batch.plans import asked
 from integration.differential import data, harness
 from integration.differential.compare import BUILDING
 from integration.differential.measure import MEASURED, Meter
-from integration.differential.script import IMPORTS
+from integration.differential.script import IMPORTS, PART
 from integration.differential.streams import harness as streams
 from integration.streaming.waiting import eventually
 
 
-def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
-    """Run the text of a program in a new session, and return the results of its actions."""
+def run(spark: SparkSession, text: str, root: str, out: str, part: str = "all") -> dict[str, Any]:
+    """Run a part of the text of a program in a new session, and return the results of its actions."""
     session = spark.newSession()
     spark.sparkContext.setCheckpointDir(f"{out}/checkpoints")
     # Python workers get a program's functions by value, as if they were defined in a script.
@@ -39,7 +39,9 @@ def run(spark: SparkSession, text: str, root: str, out: str) -> dict[str, Any]:
     harness.COUNTS.clear()
     meter = Meter(session)
     try:
-        exec(text, names | {"spark": session, "DATA": root, "OUT": out})
+        exec(text, names | {"spark": session, "DATA": root, "OUT": out, PART: part})
+    except streams.HandedOver:
+        pass
     except Exception as error:
         harness.RESULTS[BUILDING] = {"error": harness.condition(error), "text": str(error)[:1500]}
     finally:

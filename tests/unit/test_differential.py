@@ -188,7 +188,7 @@ class StandIn:
         self.texts: list[str] = []
         self._answer = answer
 
-    def send(self, text: str, root: str) -> None:
+    def send(self, text: str, root: str, part: str = "all", out: Path | None = None) -> None:
         self.texts.append(text)
 
     def received(self) -> dict[str, Result]:

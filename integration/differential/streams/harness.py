@@ -19,12 +19,20 @@ from integration.differential.harness import COUNTS, digest, said
 Rows = list[tuple[int, int]]
 #: Timeouts (s): until an order is on its way (else it waits for a micro-batch), and until it is done.
 BEGIN_S, END_S = 2.0, 60.0
+#: What a run knows of its past.
+KEPT = ("rows", "files", "last", "emitted", "written")
+
+
+class HandedOver(Exception):
+    """Ends the part of a program that is not the last one."""
 
 
 class Run:
     """A query over inputs that get files step by step: each micro-batch reads one file of each input.
 
-    Moves, failures and savepoints happen only with the plugin; the same steps without it are the oracle.
+    Moves, failures and savepoints happen only with the plugin; the same steps without it are the oracle. A
+    program that hands over has two parts, which different applications may run: its `part` "first" ends
+    there, and "rest" begins there in the same folder. In "all" the query is only restarted.
     """
 
     def __init__(
@@ -36,7 +44,10 @@ class Run:
         mode: str,
         trigger: str,
         into: str = "foreachBatch",
+        part: str = "all",
     ) -> None:
+        self.part, self.steps = part, list[dict[str, Any]]()
+        self.handed = f"{out}/handed.json"
         self.into, self.out = into, f"{out}/rows"
         self.spark, self.made, self.mode = spark, made, mode
         self.ends = trigger == "availableNow"
@@ -44,7 +55,7 @@ class Run:
         self.checkpoint = f"{out}/checkpoint"
         self.inboxes = [f"{out}/input-{number}" for number in range(inputs)]
         for inbox in self.inboxes:
-            os.makedirs(inbox)
+            os.makedirs(inbox, exist_ok=True)
         self.elastic = "spark.plugins" in dict(spark.sparkContext.getConf().getAll())
         self.rows = self.files = 0
         self.last = -1
@@ -54,7 +65,9 @@ class Run:
         self.fails = False
         self.written: Counter[str] = Counter()
         self.query: Any = None
-        if not self.ends:
+        if part == "rest":
+            self.steps = self.taken_over()
+        elif not self.ends:
             self.start()
 
     def start(self) -> None:
@@ -89,6 +102,13 @@ class Run:
         A micro-batch that had or emitted rows is [whether it had rows, the watermark, the number of emitted
         rows, their hash].
         """
+        if self.part == "rest":
+            return self.steps.pop(0)
+        found = self.stepped(*waves)
+        self.steps.append(found)
+        return found
+
+    def stepped(self, *waves: list[Rows]) -> dict[str, Any]:
         with self.between_batches():
             for wave in waves:
                 for inbox, rows in zip(self.inboxes, wave, strict=True):
@@ -170,9 +190,35 @@ class Run:
 
     def restart(self) -> None:
         """Stop the query and start it from its checkpoint."""
-        if not self.ends:
+        if not self.ends and self.part != "rest":
             self.query.stop()
             self.start()
+
+    def hand_over(self) -> None:
+        """End this part of the program, or begin the rest where the other application has ended."""
+        if self.part == "all":
+            self.restart()
+        elif self.part == "first":
+            self.query.stop()
+            kept = {name: getattr(self, name) for name in KEPT}
+            with open(self.handed, "w", encoding="utf-8") as file:
+                json.dump({**kept, "steps": self.steps}, file)
+            raise HandedOver
+        else:
+            COUNTS["begun by plain Spark"] += 1
+            self.part = "all"
+            if not self.ends:
+                self.start()
+
+    def taken_over(self) -> list[dict[str, Any]]:
+        """Take over what the other application knows of its part; return the results of its steps."""
+        with open(self.handed, encoding="utf-8") as file:
+            kept = json.load(file)
+        for name in KEPT:
+            setattr(self, name, kept[name])
+        self.written = Counter(self.written)
+        steps: list[dict[str, Any]] = kept["steps"]
+        return steps
 
     def savepoint(self) -> None:
         """Take a savepoint, stop the query and start it from the savepoint."""

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from integration.differential.program import Chain, Promise
-from integration.differential.script import frames
+from integration.differential.script import PART, frames
 
 LETTERS = "abc"
 
@@ -19,6 +19,9 @@ class Moment:
 
     name: str
     arguments: tuple[Any, ...] = ()
+
+
+HAND_OVER = Moment("hand_over")
 
 
 @frozen
@@ -67,7 +70,8 @@ def body(program: Stream) -> str:
         lines += [f"    {line}" for line in text.splitlines()]
     lines.append(f"    return {own[-1]}")
     how = ", ".join(map(repr, (program.inputs, program.mode, program.trigger, program.into)))
-    lines.append(f"run = Run(spark, OUT, made, {how})")
+    part = f", {PART}" if HAND_OVER in program.moments else ""
+    lines.append(f"run = Run(spark, OUT, made, {how}{part})")
     for number, moment in enumerate(program.moments):
         call = f"run.{moment.name}({', '.join(map(repr, moment.arguments))})"
         lines.append(f"act({name(number)!r}, lambda: {call})" if moment.name == "step" else call)

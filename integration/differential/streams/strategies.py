@@ -19,7 +19,7 @@ from integration.differential.streams.operators import (
     WITH_ITSELF,
     Operator,
 )
-from integration.differential.streams.program import LETTERS, Moment, Stream
+from integration.differential.streams.program import HAND_OVER, LETTERS, Moment, Stream
 
 #: The partition counts to which state may move; the slots suffice for all of them.
 PARTITIONS = (3, 1, 2, 4)
@@ -165,8 +165,13 @@ def streams(draw: st.DrawFn, *, lost: bool = False) -> Stream:
     into = draw(st.sampled_from(["foreachBatch"] * 4 + ["files"])) if mode == "append" else "foreachBatch"
     clocks = [draw(_CLOCKS) for _ in range(inputs)]
     moments: list[Moment] = []
-    for number in range(draw(st.integers(2, 5))):
-        if number > 0 and trigger != "availableNow":
+    steps = draw(st.integers(2, 5))
+    # Plain Spark begins some of the programs, in its own store.
+    begun = draw(st.sampled_from([*[0] * 5, *range(1, steps)]))
+    for number in range(steps):
+        if number > 0 and number == begun:
+            moments.append(HAND_OVER)
+        elif number > begun and trigger != "availableNow":
             moments += _between(draw, lost)
         waves = draw(st.sampled_from([1, 1, 1, 2]))
         files = tuple([_files(draw, clock, number) for clock in clocks] for _ in range(waves))

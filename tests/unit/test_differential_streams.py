@@ -77,7 +77,7 @@ def names_of(*, lost: bool) -> set[str]:
     names: set[str] = set()
 
     @seed(1)
-    @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(streams(lost=lost))
     def look(program: Stream) -> None:
         compile(body(program), "stream", "exec")

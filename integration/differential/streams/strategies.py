@@ -167,7 +167,7 @@ def streams(draw: st.DrawFn, *, lost: bool = False) -> Stream:
     moments: list[Moment] = []
     steps = draw(st.integers(2, 5))
     # Plain Spark begins some of the programs, in its own store.
-    begun = draw(st.sampled_from([*[0] * 5, *range(1, steps)]))
+    begun = 0 if lost else draw(st.sampled_from([*[0] * 5, *range(1, steps)]))
     for number in range(steps):
         if number > 0 and number == begun:
             moments.append(HAND_OVER)

@@ -99,7 +99,7 @@ class Steps:
             case "all_state":
                 return len(self._written(WORK)) == self._partitions
             case "staged":
-                return (work / "commits" / str(following)).exists()
+                return (work / "decided").exists()
             case "first_moved":
                 return bool(self._written())
             case "all_moved":

@@ -65,7 +65,7 @@ def convert(spark: SparkSession, checkpoint: Path, partitions: int) -> None:
     """Convert a checkpoint to RocksDB, format 2, and this number of partitions."""
     jvm: Any = spark._jvm
     program = jvm.org.apache.spark.sql.elastic.OfflineCheckpoint
-    program.rewrite(spark._jsparkSession, str(checkpoint), partitions, "rocksdb", 2)
+    program.rewrite(spark._jsparkSession, str(checkpoint), partitions, "rocksdb-2")
 
 
 def refuse(reason: str, spark: SparkSession, checkpoint: Path, partitions: int) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.batch.plans import PATIENT
 from integration.spark_minor import MOVES_STATE
+from integration.streaming.conversions import ORIGINAL, WORK
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.state_store import FORMAT_1
@@ -168,3 +169,43 @@ def test_the_log_of_a_file_sink_has_no_gap(jvm: Driver, inbox: Inbox, tmp_path: 
     with jvm.session({}) as spark:
         rows = spark.read.schema(SCHEMA).json(str(output)).collect()
     assert sorted(row.value for row in rows) == inbox.values()
+
+
+@pytest.mark.parametrize("marks", [("forget",), ("undo", "over")], ids="-".join)
+def test_the_original_that_was_being_deleted_is_deleted_by_the_next_start(
+    jvm: Driver, totals: Checked, marks: tuple[str, ...]
+) -> None:
+    with jvm.session({"spark.sql.shuffle.partitions": MANY}) as spark:
+        totals.run(spark)
+    with jvm.session(AT_START) as spark:
+        totals.run(spark)
+    # As a crash in the midst leaves it: some of the files are gone, and of the second also the note.
+    original = totals.checkpoint / ORIGINAL
+    for mark in marks:
+        (original / mark).write_text("0")
+    if "over" in marks:
+        (original / "note").unlink()
+    else:
+        (totals.checkpoint / "state/0/0/1.delta").unlink()
+    with jvm.session({**PLUGIN, **PATIENT}) as spark:
+        totals.run(spark)
+    assert totals.batches == [0, 2, 3]
+    assert not original.exists()
+    assert bool([name for name in totals.files() if name.endswith(".delta")]) == ("over" in marks)
+
+
+def test_what_is_left_of_a_finished_conversion_harms_nothing(jvm: Driver, totals: Checked) -> None:
+    with jvm.session({"spark.sql.shuffle.partitions": MANY}) as spark:
+        totals.run(spark)
+        totals.fail(spark)
+    with jvm.session(AT_START) as spark:
+        totals.run(spark)
+    # As a crash leaves it that comes while the folder is deleted: its logs still have the converted batch.
+    work = totals.checkpoint / WORK
+    for log in ("offsets", "commits"):
+        (work / log).mkdir(parents=True)
+        shutil.copy(totals.checkpoint / log / "0", work / log / "1")
+    with jvm.session({**PLUGIN, **PATIENT}) as spark:
+        totals.run(spark)
+    assert not work.exists()
+    assert (totals.checkpoint / ORIGINAL / "note").exists()

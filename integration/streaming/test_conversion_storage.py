@@ -237,7 +237,8 @@ def test_storage_that_is_away_in_the_middle(
     (tmp_path / "plain").mkdir()
     plain = stopped.copy(tmp_path / "plain")
     conf, said = KINDS[name].plain(reached)
-    assert (f"[{said}" if said else "") in plain.check(jvm, conf)
+    error = plain.check(jvm, conf)
+    assert f"[{said}" in error if said else error == ""
     for one in (place, stopped):
         assert one.check(jvm, AT_START) == ""
         assert not (one.checkpoint / WORK).exists()

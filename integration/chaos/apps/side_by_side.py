@@ -222,7 +222,7 @@ class Running:
             self.start(name, availableNow=True)
             self._queries[name].awaitTermination(ONCE_S)
             self._queries[name].stop()
-            batch = rewrite(self._spark._jsparkSession, place, self._partitions, self._back[name], 1)
+            batch = rewrite(self._spark._jsparkSession, place, self._partitions, self._back[name])
             note(self._output / "back.jsonl", query=name, batch=batch)
         except Exception as error:
             note(self._output / "back.jsonl", query=name, error=str(error)[:300])

@@ -91,8 +91,10 @@ class QueryFacts:
     `pending` says that the last batch of the checkpoint was started but not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
     `moves_state` says that this Spark can re-partition state, whatever the checkpoint. `kept_bounds` and
-    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint. `original_since` is when
-    its state was converted (epoch ms), None if there is no original of it any more.
+    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint. `provider_chosen` says that
+    the store stays as it is, and `store_needed` that its code works in Spark's own store alone, whatever its
+    user has set. `original_since` is when a converted state has first committed a micro-batch (epoch ms), 0
+    if it has not, None if no original of it is kept.
     """
 
     query: str
@@ -104,6 +106,7 @@ class QueryFacts:
     session_partitions: int
     explicit_partitions: int | None = None
     provider_chosen: bool
+    store_needed: bool = False
     provider: Provider
     checkpoint_format: int
     checkpoint_partitions: int | None = None

@@ -35,8 +35,9 @@ _WORK = ".spark-elastic-rewrite"
 # Where it keeps the entries of the logs before that, and a note about the state.
 _ORIGINAL = ".spark-elastic-original"
 _NOTE = f"{_ORIGINAL}/note"
-# What it writes first when it goes back to that.
+# What it writes first when it goes back to that, or deletes it.
 _UNDO = f"{_ORIGINAL}/undo"
+_DELETED = (f"{_ORIGINAL}/forget", f"{_ORIGINAL}/over")
 
 
 class NoCheckpointError(Exception):
@@ -173,12 +174,13 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
     entries = [f"offsets/{started[-1]}", *([f"commits/{last}"] if last is not None else [])]
     commit = files.read(f"commits/{last}") if last is not None else None
     is_being_undone = files.read(_UNDO) is not None
+    is_being_deleted = any(files.read(mark) is not None for mark in _DELETED)
     return Checkpoint(
         path=path,
         committed=last,
         started=open_batch,
         is_rewrite=open_batch is not None and last is not None and _is_rewrite(current, newest),
-        has_work=bool(files.names(_WORK)) or is_being_undone,
+        has_work=bool(files.names(_WORK)) or is_being_undone or is_being_deleted,
         is_being_undone=is_being_undone,
         partitions=int(current.conf.get(SHUFFLE_PARTITIONS, _DEFAULT_PARTITIONS)),
         provider_class=current.conf.get(PROVIDER, _DEFAULT_PROVIDER),
@@ -186,7 +188,7 @@ def _read(files: Files, path: str, started: Sequence[int], committed: Sequence[i
         operators=tuple(_operator(files, number) for number in _numbers(files.names("state"))),
         conf=current.conf,
         changed_ms=max(files.changed_ms(entry) for entry in entries),
-        original=_original(files, committed),
+        original=None if is_being_deleted else _original(files, committed),
     )
 
 

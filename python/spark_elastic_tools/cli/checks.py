@@ -244,7 +244,8 @@ def checkpoints(conf: Mapping[str, str], spark: Spark | None) -> Check:
         return Check.ok("checkpoints", "in the format that each application chooses")
     # Spark restores the state store from a checkpoint, but not its format.
     needs = "spark.sql.streaming.stateStore.checkpointFormatVersion=2"
-    return Check.ok("checkpoints", f"without the plugin, stateful queries that began with it need {needs}")
+    found = f"without the plugin, stateful queries that began with it need {needs}"
+    return Check.ok("checkpoints", f"{found}, or 'spark-elastic checkpoint convert'")
 
 
 def policy_python(conf: Mapping[str, str], environment: Mapping[str, str]) -> Check:

@@ -158,14 +158,16 @@ CONVERT = Key[Convert](
     "ask",
     "What happens to a checkpoint whose state is in Spark's HDFS-backed store, or in RocksDB with checkpoint "
     "format 1. `atStart`: it is converted to the form of new queries when its query starts, unless the user "
-    "chose a state store. `ask`: the log and the Elastic tab say how to convert it. `never`: they do not.",
+    "chose a state store. `ask`: for the former, the log, the Elastic tab and `doctor --live` say how to "
+    "convert it. `never`: they do not.",
     per_query="start",
 )
 KEEP_ORIGINAL_MS = Key(
     "stateStore.keepOriginal",
     duration(),
     86_400_000,
-    "How long the files of a converted checkpoint's original state are kept.",
+    "How long the files of a converted checkpoint's original state are kept after the converted one has "
+    "committed a micro-batch.",
     per_query="start",
 )
 MAX_PARALLELISM = Key(

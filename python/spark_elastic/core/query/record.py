@@ -175,20 +175,32 @@ class Shares:
 class Checkpoint:
     """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that.
 
-    `original_until` is how long the original of a converted state is kept (epoch ms), None if there is none.
+    An original is kept if the state was converted. `original_since` is as in the facts, and `original_until`
+    how long it is kept (epoch ms), None before a micro-batch has been committed and the query runs.
     """
 
     provider: Provider
     format: int
     becomes_rescalable: bool = False
+    original_since: int | None = None
     original_until: int | None = None
 
     @classmethod
     def found(cls, facts: QueryFacts, settings: CoreSettings) -> Checkpoint:
         """Take up the checkpoint that the facts describe."""
-        since = facts.original_since
-        until = None if since is None or settings.hands_off else since + settings.keep_original_ms
-        return cls(provider=facts.provider, format=facts.checkpoint_format, original_until=until)
+        since = None if settings.hands_off else facts.original_since
+        return cls(provider=facts.provider, format=facts.checkpoint_format, original_since=since)
+
+    def started(self, keep_ms: int) -> None:
+        """Note that the query runs: what its start does is over."""
+        if self.original_since:
+            self.original_until = self.original_since + keep_ms
+
+    def committed(self, now: int, keep_ms: int) -> None:
+        """Note that a micro-batch has been committed: until then an original is not touched."""
+        if self.original_since == 0:
+            self.original_since = now
+            self.started(keep_ms)
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was started in a form that can be re-partitioned."""

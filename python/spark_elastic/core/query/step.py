@@ -619,7 +619,7 @@ class Step:
         until = record.checkpoint.original_until
         if until is None or until > self.now or record.state.final:
             return
-        record.checkpoint.original_until = None
+        record.checkpoint.original_since = record.checkpoint.original_until = None
         action = DropOriginal(id=turn.next_action(), cause=turn.cause, query=record.facts.query)
         record.orders.note_keeping(action.id, "original_not_dropped")
         turn.report("original_dropped", query=record.facts.query)
@@ -701,7 +701,8 @@ class Step:
         if record.checkpoint.becomes_rescalable and not unasked:
             record.checkpoint.note_rescalable()
             if record.facts.checkpoint_partitions is not None:
-                record.checkpoint.original_until = self.now + self.settings.keep_original_ms
+                record.checkpoint.original_since, record.checkpoint.original_until = 0, None
+        record.checkpoint.started(self.settings.keep_original_ms)
         record.checkpoint.becomes_rescalable = False
         record.run = event.run
         record.run_state = "running"
@@ -716,6 +717,7 @@ class Step:
     def measured(self, event: ev.QueryProgress, *, warm: bool) -> None:
         """Record a committed batch; only the duration of a warm one counts."""
         record, slots = self.record, self.slots
+        record.checkpoint.committed(self.now, self.settings.keep_original_ms)
         record.load.last_progress = event
         record.load.pace = record.load.pace.after(event, slots, record.load.measurements.work(event.batch))
         if event.partitions < 1:

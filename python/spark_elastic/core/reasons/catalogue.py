@@ -254,9 +254,15 @@ REASONS: Mapping[str, Reason] = {
     ),
     "no_repartition_chosen": Reason(
         "nothing_to_do",
+        "Keep the checkpoint's {before:partition}: its state is in Spark's HDFS-backed store, which the "
+        "session's settings name. To convert it, remove them, stop the query and type "
+        "'spark-elastic checkpoint convert CHECKPOINT --to rocksdb'.",
+        once=True,
+    ),
+    "no_repartition_needed": Reason(
+        "nothing_to_do",
         "Keep the checkpoint's {before:partition}: its state is in Spark's HDFS-backed store, which this "
-        "query needs or its user chose (docs/checkpoints.md says when). To convert it, stop the query and "
-        "type 'spark-elastic checkpoint convert CHECKPOINT --to rocksdb'.",
+        "query needs (docs/checkpoints.md says why).",
         once=True,
     ),
     "no_repartition_provider": Reason(

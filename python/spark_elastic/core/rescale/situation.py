@@ -242,6 +242,8 @@ def repartition_obstacle(facts: QueryFacts, provider: Provider, settings: CoreSe
         return None
     if provider != "hdfs" or settings.convert == "never":
         return "no_repartition_provider"
+    if facts.store_needed:
+        return "no_repartition_needed"
     return "no_repartition_chosen" if facts.provider_chosen else "no_repartition_unconverted"
 
 

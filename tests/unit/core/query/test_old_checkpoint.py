@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import DropOriginal, StartQuery
+from spark_elastic.core.actions import Action, DropOriginal, StartQuery
 from spark_elastic.core.events import ActionDone, ActionFailed, QueryInfo
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, decisions, only, orders, reasons
+
+
+def dropped(actions: Sequence[Action]) -> list[DropOriginal]:
+    """Return the orders to delete an original."""
+    return [action for action in actions if isinstance(action, DropOriginal)]
 
 
 class TestOldCheckpoint:
@@ -56,7 +62,12 @@ class TestOldCheckpoint:
         ("change", "reason", "names"),
         [
             ({"provider": "hdfs"}, "no_repartition_unconverted", "stateStore.convert=atStart"),
-            ({"provider": "hdfs", "provider_chosen": True}, "no_repartition_chosen", "its user chose"),
+            ({"provider": "hdfs", "provider_chosen": True}, "no_repartition_chosen", "settings name"),
+            (
+                {"provider": "hdfs", "provider_chosen": True, "store_needed": True},
+                "no_repartition_needed",
+                "which this query needs",
+            ),
             ({"provider": "other"}, "no_repartition_provider", "needs state in RocksDB"),
             ({"global_state": True}, "no_repartition_global", "operator without keys"),
         ],
@@ -185,21 +196,45 @@ class TestConversion:
         start = only(scene.submit(OLD, **HDFS), StartQuery)
         scene.send(ActionDone, action=start.id, query="counts", took_ms=900)
         scene.started(2)
-        assert not [a for a in scene.advance(DAY_MS - 1_000) if isinstance(a, DropOriginal)]
+        # Its time begins with the first micro-batch of the converted state.
+        assert not dropped(scene.advance(3 * DAY_MS))
+        scene.batch(800, partitions=2)
+        assert not dropped(scene.advance(DAY_MS - 1_000))
         actions = scene.advance(1_000)
-        dropped = only(actions, DropOriginal)
+        (order,) = dropped(actions)
         assert "original_dropped" in reasons(actions)
-        scene.send(ActionFailed, action=dropped.id, query="counts", error="no such disk")
+        scene.send(ActionFailed, action=order.id, query="counts", error="no such disk")
         assert "original_not_dropped" in reasons(scene.actions)
-        assert not [a for a in scene.advance(DAY_MS) if isinstance(a, DropOriginal)]
+        scene.batch(800, partitions=2)
+        assert not dropped(scene.advance(DAY_MS))
 
-    def test_one_from_an_earlier_start_too(self, stage: Stage) -> None:
+    def test_one_from_an_earlier_start_is_deleted_as_soon_as_the_query_runs(self, stage: Stage) -> None:
+        scene = stage(keep_original_ms=60_000)
+        scene.start(2)
+        scene.submit(OLD, original_since=scene.now - 90_000)
+        assert not dropped(scene.advance(1_000))
+        assert len(dropped(scene.started(2))) == 1
+
+    def test_one_from_an_earlier_start_is_kept_until_its_time_is_over(self, stage: Stage) -> None:
         scene = stage(keep_original_ms=60_000)
         scene.start(2)
         scene.submit(OLD, original_since=scene.now - 50_000)
+        assert not dropped(scene.started(2))
+        assert not dropped(scene.advance(9_000))
+        assert len(dropped(scene.advance(1_000))) == 1
+
+    @pytest.mark.parametrize("keep_ms", [0, 60_000])
+    def test_none_is_deleted_before_the_converted_state_has_committed_a_micro_batch(
+        self, stage: Stage, keep_ms: int
+    ) -> None:
+        scene = stage(keep_original_ms=keep_ms)
+        scene.start(2)
+        scene.submit(OLD, original_since=0)
         scene.started(2)
-        assert not [a for a in scene.advance(9_000) if isinstance(a, DropOriginal)]
-        assert only(scene.advance(1_000), DropOriginal).query == "counts"
+        assert not dropped(scene.advance(DAY_MS))
+        scene.batch(800, partitions=200)
+        scene.advance(60_000)
+        assert len(dropped(scene.actions)) == 1
 
 
 class TestRestartedPolicy:

@@ -41,6 +41,7 @@ private[spark] case class QueryFacts(
     sessionPartitions: Int,
     explicitPartitions: Option[Int],
     providerChosen: Boolean,
+    storeNeeded: Boolean,
     provider: String,
     checkpointFormat: Int,
     checkpointPartitions: Option[Int],

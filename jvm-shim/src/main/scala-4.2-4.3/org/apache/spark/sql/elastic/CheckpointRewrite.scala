@@ -1,6 +1,6 @@
 package org.apache.spark.sql.elastic
 
-import java.io.IOException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.util.Using
 
@@ -29,10 +29,10 @@ import org.apache.spark.util.SerializableConfiguration
  * batch of its own after the last committed one, with its offsets, as for Spark's re-partitioning. If a batch has begun,
  * which sinks may know by its number, the result takes the place of the last committed one instead.
  *
- * All of it is written to a folder inside the checkpoint first; the entry of the commit log is written there last. If
- * it is missing after a crash, the folder is deleted: nothing outside it has been changed. If it is there, the files are
- * moved to their places and the logs get their entries, as often as it takes. The files of the old form stay: those
- * that would confuse a reader of the new one are moved to a folder beside. Both are there until `forget`.
+ * All of it is written to a folder inside the checkpoint first, with a file `decided` last. If that is missing after a
+ * crash, the folder is deleted: nothing outside it has been changed. If it is there, the files are moved to their places
+ * and the logs get their entries, as often as it takes. The files of the old form stay: those that would confuse a
+ * reader of the new one are moved to a folder beside. Both are there until `forget`.
  *
  * Spark's own classes read and write the rows, as bytes. Its reader accepts RocksDB alone, for no reason of its own: it
  * reads the folder, which says so, and is then pointed to the real state.
@@ -86,11 +86,10 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Rewrite the state and return the number of the batch that has it. */
   def apply(to: StateForm): Long = {
-    recover()
+    new CheckpointRewrite(asked, checkpoint).recover() // it reads logs, which may change
     check(to)
-    forget()
     try write(to)
-    finally if (work.read(Owner).forall(_ == owner) && !isDecided) work.delete("")
+    finally if (work.read(Owner).forall(_ == owner) && !isDecided) dropWork()
     publish()
     if (begun.isEmpty) batch + 1 else batch
   }
@@ -109,18 +108,21 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
    * was one.
    */
   def recover(): Boolean = {
-    val isFound = isInterrupted(files)
+    val isFound = work.fs.exists(work.root)
     if (isFound) {
       if (isDecided && isOfBegun && logs.commits.getLatestBatchId().forall(_ < decided._1))
         bringBackEntries(!files.fs.exists(_)) // an object store replaces an entry by deleting it first
       val isToComplete = isDecided && isNext && missing.isEmpty
       val isOver = isDecided && !isNext && isPublished
-      if (isToComplete) publish() else if (isOver) work.delete("") else discard()
-      original.read(Undone).foreach(number => undo(number.toLong))
+      if (isToComplete) publish() else if (isOver) dropWork() else discard()
       val how = if (isToComplete || isOver) "completed" else "undone"
       logWarning(s"spark-elastic: interrupted rewrite of the state in $checkpoint $how")
     }
-    isFound
+    val isOriginalLeft = Marks.exists(mark => original.read(mark).nonEmpty)
+    if (original.read(Over).nonEmpty) dropOriginal()
+    else if (original.read(Forgotten).nonEmpty) forget()
+    else original.read(Undone).foreach(number => undo(number.toLong))
+    isFound || isOriginalLeft
   }
 
   /** Return the state as the last committed batch left it. It is read when rows are asked for, also after changes. */
@@ -169,7 +171,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private def write(to: StateForm): Unit = {
     session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
     session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, to.format)
-    work.delete("")
+    dropWork()
     work.write(Owner, owner)
     describe(work, to.format)
     val next = StateForm.put(begun.getOrElse(offsets), to)
@@ -192,6 +194,13 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     // Another driver may have taken this one for dead.
     val isOurs = work.read(Owner).contains(owner) && isUnchanged
     if (!isOurs || !workLogs.commits.add(batch + 1, entry)) refuse(Taken)
+    work.write(Decided, if (begun.isEmpty) "append" else "replace")
+  }
+
+  /** Delete what was written; first what says that it is complete. */
+  private def dropWork(): Unit = {
+    work.delete(Decided)
+    work.delete("")
   }
 
   /** Whether the logs are as they were read. */
@@ -262,10 +271,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   // ---- Publishing
 
-  private def isDecided: Boolean = work.fs.exists(work.root) && {
-    val now = workLogs
-    now.commits.getLatestBatchId().exists(now.offsets.getLatestBatchId().contains)
-  }
+  private def isDecided: Boolean = work.read(Decided).nonEmpty
 
   /** The number of the decided rewrite, its form, and its entries in both logs. */
   private def decided: (Long, StateForm, OffsetSeqBase, CommitMetadataBase) = {
@@ -275,7 +281,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     (number, StateForm.of(settings, entry).get, settings, entry)
   }
 
-  private def isOfBegun: Boolean = work.fs.exists(work.at(Entries))
+  private def isOfBegun: Boolean = work.read(Decided).contains("replace")
 
   /** Whether the logs are as the decided rewrite found them, or as it makes them. */
   private def isNext: Boolean = {
@@ -334,18 +340,22 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       stateFiles(files).filter(name => ids.exists(id => name.contains(s"_$id."))).foreach(files.delete)
       stateFiles(original).foreach(name => move(original, name, files.at(name)))
       dropEmptyFolders()
-      original.delete("")
+      if (kept.exists(_.batch == decided._1 - 1)) dropOriginal()
     }
-    work.delete("")
+    dropWork()
   }
 
   private def publish(): Unit = {
     val (number, to, settings, entry) = decided
-    if (missing.isDefined) refuse(Taken)
+    checkWhole()
+    if (kept.exists(_.batch != number - 1)) forget() // an earlier one
     if (isOfBegun) replace(number - 1, to, settings)
     else if (logs.commits.get(number).isEmpty) append(number, to, settings, entry)
-    work.delete("")
+    dropWork()
   }
+
+  /** @throws IllegalStateException if another driver has completed this rewrite, or has deleted files of it */
+  private def checkWhole(): Unit = if (!isDecided || missing.isDefined) refuse(Taken)
 
   /**
    * Return the settings that the newest entry has while files are moved: a count of its own. Spark does not start then,
@@ -361,12 +371,14 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (!now.offsets.add(number, moving(settings, to)) &&
       !now.offsets.get(number).exists(StateForm.put(_, to) == settings))
       refuse(s"another writer has begun micro-batch $number")
-    if (from.format > to.format && !work.fs.exists(work.at(Aside))) {
+    val isConfusing = !from.isInMemory && (to.isInMemory || from.format > to.format)
+    if (isConfusing && !work.fs.exists(work.at(Aside))) {
       stateFiles(files).foreach(name => move(files, name, original.at(name)))
       work.write(Aside, "")
     }
     moveIn(number + 1, to)
     describeCount(number, to.partitions)
+    checkWhole()
     overwrite(work, s"offsets/$number")
     if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
   }
@@ -375,9 +387,11 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   private def replace(number: Long, to: StateForm, settings: OffsetSeqBase): Unit = {
     if (kept.isEmpty) keep(number, from, entriesOf(number): _*)
     val (entries, onTheWay) = (new CheckpointFiles(work.at(Entries), conf), new CheckpointFiles(work.at(Moving), conf))
+    if (!isDecided || !isNext) refuse(Taken)
     new CheckpointLogs(session, onTheWay.root.toString).offsets.add(number + 1, moving(settings, to))
     overwrite(onTheWay, s"offsets/${number + 1}")
     moveIn(number + 1, to)
+    checkWhole()
     entriesOf(number).foreach(overwrite(entries, _))
   }
 
@@ -410,11 +424,17 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Move a file, unless another driver has just done it. */
   private def move(in: CheckpointFiles, name: String, to: Path): Unit = {
+    def bytes(path: Path): Option[Long] =
+      try Some(files.fs.getFileStatus(path).getLen)
+      catch { case _: FileNotFoundException => None }
     files.fs.mkdirs(to.getParent)
-    // A stale file may be there: an object store may have copied it and not deleted the source.
-    if (in.fs.exists(in.at(name)) && files.fs.exists(to)) files.fs.delete(to, false)
-    try in.rename(name, to)
-    catch { case e: IOException => if (in.fs.exists(in.at(name)) || !files.fs.exists(to)) throw e }
+    val (source, target) = (bytes(in.at(name)), bytes(to))
+    if (source.nonEmpty && source == target) in.delete(name) // an object store had copied it and not deleted it
+    else if (source.nonEmpty) {
+      if (target.nonEmpty) files.fs.delete(to, false)
+      try in.rename(name, to)
+      catch { case e: IOException => if (bytes(in.at(name)).nonEmpty || bytes(to).isEmpty) throw e }
+    }
   }
 
   /** Note the count where the description of an operator has one for each batch, as Spark does. */
@@ -431,6 +451,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Keep the entries of a batch, whose state stays where it is, and note its form and the time. */
   private def keep(number: Long, form: StateForm, entries: String*): Unit = {
+    if (kept.isEmpty) original.delete("") // what a crash has left of an earlier one
     entries.foreach(files.copy(_, original))
     original.write(Note, s"${System.currentTimeMillis()}\n$number\n${form.provider}\n${form.format}")
   }
@@ -439,9 +460,17 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
 
   /** Delete the original. Files of RocksDB that nothing refers to are left to Spark, which deletes them. */
   def forget(): Unit = {
-    for (note <- kept if note.isInMemory; name <- stateFiles(files) if note.has(name)) files.delete(name)
+    val note = noted(files)
+    if (note.nonEmpty) original.write(Forgotten, "forget") // a start completes it
+    for (of <- note if of.isInMemory; name <- stateFiles(files) if of.has(name)) files.delete(name)
     dropEmptyFolders()
-    original.delete("")
+    dropOriginal()
+  }
+
+  /** Delete the folder with the original, in an order in which nothing can be taken for one, or be undone again. */
+  private def dropOriginal(): Unit = if (original.fs.exists(original.root)) {
+    original.write(Over, "over")
+    for (name <- Seq(Note, Undone, Forgotten, "")) original.delete(name)
   }
 
   /** Delete the folders of partitions that another count had. */
@@ -452,7 +481,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
   /** Make a committed batch the last one again, with its state and what had begun as before the rewrite. */
   def undo(number: Long): Unit = {
     val now = logs
-    val note = kept
+    val note = noted(files)
     if (note.exists(_.batch != number)) refuse(s"the original that is kept is of micro-batch ${note.get.batch}")
     if (note.isEmpty && (now.commits.get(number).isEmpty || now.offsets.get(number).isEmpty))
       refuse(s"micro-batch $number is not there any more")
@@ -464,7 +493,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (note.isEmpty) dropState(number)
     for (of <- note; name <- stateFiles(files) if !of.mayHave(name)) files.delete(name)
     dropEmptyFolders()
-    original.delete("")
+    dropOriginal()
   }
 
   /** Delete state that was written after a committed batch. */
@@ -482,7 +511,11 @@ private[elastic] object CheckpointRewrite {
   private val Aside = "aside" // the files that would confuse a reader have been moved
   private val Taken = "another driver is working on it"
   private val Owner = "owner" // who writes to the folder
+  private val Decided = "decided" // which kind of rewrite the folder has, complete
   private val Undone = "undo" // the batch that is being made the last one again
+  private val Forgotten = "forget" // the original is being deleted
+  private val Over = "over" // only the folder of the original is left to delete
+  private val Marks = Seq(Undone, Forgotten, Over)
   private val Entries = "entries" // that replace those of the logs, if a batch has begun
   private val Moving = "moving" // the entry that the begun batch has while files are moved
   private val Timeout = "timeoutTimestamp"
@@ -510,12 +543,17 @@ private[elastic] object CheckpointRewrite {
 
   private val InMemoryFile = """.*\.(delta|snapshot)(\.crc)?""".r
 
-  def kept(files: CheckpointFiles): Option[Kept] = files.read(s"$Original/$Note").map(_.split('\n')).collect {
-    case Array(at, batch, provider, format) => Kept(at.toLong, batch.toLong, provider, format.toInt)
-  }
+  /** Return what is kept and not being deleted. */
+  def kept(files: CheckpointFiles): Option[Kept] =
+    noted(files).filterNot(_ => Seq(Forgotten, Over).exists(mark => files.read(s"$Original/$mark").nonEmpty))
+
+  private def noted(files: CheckpointFiles): Option[Kept] =
+    files.read(s"$Original/$Note").map(_.split('\n')).collect { case Array(at, batch, provider, format) =>
+      Kept(at.toLong, batch.toLong, provider, format.toInt)
+    }
 
   def isInterrupted(files: CheckpointFiles): Boolean =
-    files.fs.exists(files.at(Work)) || files.fs.exists(files.at(s"$Original/$Undone"))
+    files.fs.exists(files.at(Work)) || Marks.exists(mark => files.fs.exists(files.at(s"$Original/$mark")))
 }
 
 /** Writes the rows of a partition as the first version of an HDFS-backed store. Runs in tasks. */

@@ -24,6 +24,7 @@ private[elastic] object StateForm {
     case "hdfs" => StateForm(partitions, InMemory, 1)
     case "rocksdb-1" => StateForm(partitions, RocksDB, 1)
     case "rocksdb-2" => StateForm(partitions, RocksDB, 2)
+    case other => throw new IllegalStateException(s"$other is no form of state")
   }
 
   def of(offsets: OffsetSeqBase, commit: CommitMetadataBase): Option[StateForm] =

@@ -49,8 +49,18 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     useFormat(2)
   }
 
-  /** Return when the state was converted (epoch ms), if the original is still kept. */
-  def originalSince: Option[Long] = CheckpointRewrite.kept(files).map(_.at)
+  /**
+   * Return when the converted state first committed a micro-batch (epoch ms), 0 if it has not, if the original is still
+   * kept. Where Spark has deleted that entry, the time of the conversion stands for it.
+   */
+  def originalSince: Option[Long] = CheckpointRewrite.kept(files).map { note =>
+    val (all, committed) = (files, logs.commits.getLatestBatchId().getOrElse(-1L))
+    val first = Iterator.from(1).map(note.batch + _).find(!StateForm.isRewrite(_, logs.offsets)).get
+    val entry = all.at(s"commits/$first")
+    if (committed < first) 0L
+    else if (all.fs.exists(entry)) all.fs.getFileStatus(entry).getModificationTime
+    else note.at
+  }
 
   def dropOriginal(): Unit = new CheckpointRewrite(session, root).forget()
 

@@ -68,9 +68,10 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       // own as well, since the thread that starts it may have that of another query (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
-      if (found.exists(facts => QueryStart.provider(facts.provider) == "rocksdb") && format == 2 && !isChosen)
+      val now = if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
+      if (now.exists(facts => QueryStart.provider(facts.provider) == "rocksdb" && facts.format == 2) && !isChosen)
         commitLittle()
-      if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
+      now
     }
 
   private def begunAnew(facts: CheckpointFacts): CheckpointFacts = {
@@ -90,6 +91,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 
   private def isChosen: Boolean =
     (SQLConf.STATE_STORE_PROVIDER_CLASS.key +: CheckpointFormat.Key.toSeq).exists(asked.contains)
+
+  private def needsStore: Boolean = mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution)
 
   /** With format 2 a micro-batch has to run all partitions of its state; Spark checks that unless disabled. */
   private def mayRunParts: Boolean =
@@ -120,7 +123,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      providerChosen = isChosen || mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution),
+      providerChosen = isChosen || needsStore,
+      storeNeeded = needsStore,
       provider = QueryStart.provider(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS)),
       checkpointFormat = CheckpointFormat.asked(asked),
       checkpointPartitions = found.map(_.partitions),
@@ -150,7 +154,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
     CheckpointFormat.Key.foreach(conf.set(_, "2"))
     logInfo(
       s"spark-elastic: query ${QueryRun.called(execution)}: new checkpoint, can be rescaled; to start from it without the " +
-        s"plugin, set ${CheckpointFormat.Key.mkString}=2")
+        s"plugin, set ${CheckpointFormat.Key.mkString}=2, or type 'spark-elastic checkpoint convert'")
   }
 }
 

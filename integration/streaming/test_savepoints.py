@@ -19,6 +19,7 @@ from integration.spark_minor import MOVES_STATE
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
 from integration.streaming.stand_ins import Requests
+from integration.streaming.state_store import FORMAT_1
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -145,6 +146,7 @@ def test_it_is_taken_while_the_query_goes_on_and_another_one_starts_from_it(
         pytest.param({}, "hdfs", {}, id="as plain Spark has it"),
         pytest.param(PROVIDERS["hdfs"], "rocksdb-2", {FORMAT: "2"}, id="as new queries have it"),
         pytest.param({}, "rocksdb-1", {}, id="RocksDB as older Sparks have it"),
+        pytest.param(FORMAT_1, "hdfs", {}, id="back from there", marks=pytest.mark.slow),
     ],
 )
 def test_its_state_can_have_another_format_which_plain_spark_reads(

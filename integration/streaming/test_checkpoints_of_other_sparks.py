@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +117,20 @@ class Copies:
         return self._plain[archive, query]
 
 
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
-    folder = tmp_path_factory.mktemp("copies")
+@contextmanager
+def copies_in(folder: Path, conf: dict[str, str]) -> Iterator[Copies]:
+    """Start a Spark with these settings, in which copies go on."""
     compile_programs(folder / "classes")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # Python workers need one with pandas
-        with driver(folder / "driver", [folder / "classes"]) as jvm, jvm.session(CONF) as spark:
+        with driver(folder / "driver", [folder / "classes"]) as jvm, jvm.session({**CONF, **conf}) as spark:
             yield Copies(spark, folder)
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
+    with copies_in(tmp_path_factory.mktemp("copies"), {}) as plain:
+        yield plain
 
 
 def cases() -> Iterator[Any]:

@@ -338,9 +338,11 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       val ids = decided._4.stateUniqueIds.toSeq.flatMap(_.values.flatten.flatten)
       if (isOfBegun && isNext) bringBackEntries(_ => true)
       stateFiles(files).filter(name => ids.exists(id => name.contains(s"_$id."))).foreach(files.delete)
-      stateFiles(original).foreach(name => move(original, name, files.at(name)))
+      if (kept.exists(_.batch == decided._1 - 1)) { // else it is of an earlier rewrite
+        stateFiles(original).foreach(name => move(original, name, files.at(name)))
+        dropOriginal()
+      }
       dropEmptyFolders()
-      if (kept.exists(_.batch == decided._1 - 1)) dropOriginal()
     }
     dropWork()
   }

@@ -21,7 +21,7 @@ from spark_elastic_tools.cli import checks
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
-TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\S+)")
+TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\d+), or (.*)$")
 # Enough to make re-partitioning pay; Spark's default of 200 would show the same, but take a minute.
 MANY = 50
 
@@ -73,7 +73,7 @@ def test_the_log_says_once_what_one_that_we_began_needs_in_plain_spark(
             partitions = totals.count(spark)
     (tip,) = filter(None, map(TIP.search, jvm.said()[said:]))
     # `spark-elastic doctor` gives the same advice.
-    assert checks.checkpoints({}, installed_spark()).found.endswith(f" {tip[1]}={tip[2]}")
+    assert checks.checkpoints({}, installed_spark()).found.endswith(f" {tip[1]}={tip[2]}, or {tip[3]}")
     inbox.put()
     with jvm.session({tip[1]: tip[2]}) as spark:
         assert totals.count(spark) == partitions

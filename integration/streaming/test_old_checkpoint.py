@@ -21,7 +21,7 @@ from spark_elastic_tools.cli import checks
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOTS = 2
-TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\d+), or (.*)$")
+TIP = re.compile(r"to start from it without the plugin, set (\S+)=(\d+), or type (.*)$")
 # Enough to make re-partitioning pay; Spark's default of 200 would show the same, but take a minute.
 MANY = 50
 

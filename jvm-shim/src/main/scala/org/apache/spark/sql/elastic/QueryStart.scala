@@ -92,8 +92,6 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
   private def isChosen: Boolean =
     (SQLConf.STATE_STORE_PROVIDER_CLASS.key +: CheckpointFormat.Key.toSeq).exists(asked.contains)
 
-  private def needsStore: Boolean = mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution)
-
   /** With format 2 a micro-batch has to run all partitions of its state; Spark checks that unless disabled. */
   private def mayRunParts: Boolean =
     !asked.getConfString("spark.sql.streaming.stateStore.commitValidation.enabled", "true").toBoolean
@@ -114,6 +112,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       case other => RealTime(other).fold(throw new IllegalStateException(s"unknown trigger $other"))("real_time" -> _)
     }
     val partitions = asked.getConf(SQLConf.SHUFFLE_PARTITIONS)
+    val storeNeeded = mayRunParts || hasNarrowTimeout || Connect.runsBatchesElsewhere(execution)
     val facts = QueryFacts(
       query = execution.id.toString,
       name = Option(execution.name),
@@ -123,8 +122,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       triggerMs = triggerMs,
       sessionPartitions = partitions,
       explicitPartitions = if (asked.contains(SQLConf.SHUFFLE_PARTITIONS.key)) Some(partitions) else None,
-      providerChosen = isChosen || needsStore,
-      storeNeeded = needsStore,
+      providerChosen = isChosen || storeNeeded,
+      storeNeeded = storeNeeded,
       provider = QueryStart.provider(asked.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS)),
       checkpointFormat = CheckpointFormat.asked(asked),
       checkpointPartitions = found.map(_.partitions),

@@ -45,8 +45,7 @@ def savepoint(
     """
     driver = where.driver()
     savepointing = Savepointing(driver, find_at(driver, query))
-    savepointing.ask(target, format, stop=False)
-    taken = savepointing.wait(timeout) if wait else {}
+    taken = savepointing.take(target, format, stop=False, timeout_s=timeout if wait else None)
     if as_json:
         print_json(taken)
     elif wait:

@@ -54,9 +54,8 @@ def stop(
         driver.order(f"/queries/{found['id']}/stop", {})
         done = _wait_for_end(driver, found, timeout) if wait else {}
     else:
-        savepointing = Savepointing(driver, found)
-        savepointing.ask(target or None, format, stop=True)
-        done = savepointing.wait(timeout) if wait else {}
+        timeout_s = timeout if wait else None
+        done = Savepointing(driver, found).take(target or None, format, stop=True, timeout_s=timeout_s)
     if as_json:
         print_json(done)
     elif wait:

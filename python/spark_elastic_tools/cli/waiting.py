@@ -42,14 +42,17 @@ class Savepointing:
         self._before = {taken["path"] for taken in self._taken()}
         self._last = max((said["number"] for said in self._said(0)), default=0)
 
-    def ask(self, target: str | None, format_: str | None, *, stop: bool) -> None:
-        """Request the savepoint, by default in the folder from the settings. Raises Failure."""
+    def take(self, target: str | None, format_: str | None, *, stop: bool, timeout_s: float | None) -> Json:
+        """Request the savepoint, by default in the folder from the settings; return it once it is complete.
+
+        With `timeout_s` None this does not wait, and returns an empty object. Raises Failure if it is refused
+        or fails, or takes longer.
+        """
         wanted = {"target": target, "format": format_, "stop": stop}
         body = {name: value for name, value in wanted.items() if value is not None}
         self._driver.order(self._path, body)
-
-    def wait(self, timeout_s: float) -> Json:
-        """Return the savepoint once it is complete. Raises Failure if it fails or takes longer."""
+        if timeout_s is None:
+            return {}
         try:
             return until(self._look, timeout_s, f"the savepoint of {title(self._query)} is not complete")
         except NoDriver as gone:

@@ -47,17 +47,25 @@ class ScriptedPolicy:
         *,
         every: int = 0,
         now: int = 0,
+        prepare: int = 0,
         counts: Sequence[int] = (3, 2),
         hold: bool = False,
         executors: int = 0,
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
+        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
         requested, once (0: none).
         """
         fresh = self._orders.with_suffix(".new")
-        orders = {"every": every, "now": now, "counts": counts, "hold": hold, "executors": executors}
+        orders = {
+            "every": every,
+            "now": now,
+            "prepare": prepare,
+            "counts": counts,
+            "hold": hold,
+            "executors": executors,
+        }
         fresh.write_text(json.dumps(orders))
         os.replace(fresh, self._orders)
 
@@ -74,6 +82,12 @@ class ScriptedPolicy:
         """Return the number of rescales of a query that have been carried out."""
         ordered = {order["id"] for order in self.seen("Rescale", query)}
         return sum(done["action"] in ordered for done in self.all("ActionDone"))
+
+    def outcome(self, kind: str, query: str) -> dict[str, Any] | None:
+        """Return the outcome of the latest order of a type about a query, None as long as there is none."""
+        orders = self.seen(kind, query)
+        outcomes = [*self.all("ActionDone"), *self.all("ActionFailed")]
+        return next((o for o in outcomes if orders and o["action"] == orders[-1]["id"]), None)
 
     def sent(self, kind: str, query: str) -> int:
         """Return the number of orders of a type about a query that the shim has received."""

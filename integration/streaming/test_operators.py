@@ -175,14 +175,14 @@ OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
 def outputs(
     spark: SparkSession, inbox: Inbox, operator: str, between: Callable[[str, int], None]
 ) -> list[Row]:
-    """Run it over a file for each of the counts and one more, with `between` after each but the last."""
+    """Run it over a file for each of the counts and two more, with `between` before each but the first."""
     build, mode = OPERATORS[operator]
     found: list[Row] = []
     rows = build(stream(spark, inbox))
     query = (
         rows.writeStream.outputMode(mode).foreachBatch(lambda batch, _: found.extend(batch.collect())).start()
     )
-    for number in range(len(COUNTS) + 1):
+    for number in range(len(COUNTS) + 2):
         if number > 0:
             between(query.id, number)
         inbox.put(rows=20)
@@ -261,10 +261,48 @@ def test_its_output_is_that_of_plain_spark(
     spark, policy = rescaled
 
     def rescale(query: str, number: int) -> None:
-        policy.order(now=number, counts=COUNTS)
-        eventually(lambda: policy.rescales(query) == number, f"rescale {number}")
+        if number <= len(COUNTS):
+            policy.order(now=number, counts=COUNTS)
+            eventually(lambda: policy.rescales(query) == number, f"rescale {number}")
 
     policy.order()
     found = outputs(spark, inbox, operator, rescale)
+    assert expected[operator]
+    assert found == expected[operator]
+
+
+@pytest.mark.parametrize(
+    ("rescaled", "operator"),
+    [
+        *(pytest.param({}, name, id=name, marks=() if name in FIRST else pytest.mark.slow) for name in OPERATORS),
+        *(pytest.param(AVRO, name, id=f"avro-{name}", marks=pytest.mark.slow) for name in OF_AVRO),
+    ],
+    indirect=["rescaled"],
+)
+def test_its_output_is_that_of_plain_spark_if_moves_are_prepared(
+    expected: dict[str, list[Row]],
+    rescaled: tuple[SparkSession, ScriptedPolicy],
+    inbox: Inbox,
+    operator: str,
+) -> None:
+    spark, policy = rescaled
+
+    def prepare_and_rescale(query: str, number: int) -> None:
+        """Move to the count that was prepared before the last file, then prepare the next move."""
+        if number > 1:
+            policy.order(now=number - 1, counts=COUNTS)
+            eventually(lambda: policy.rescales(query) == number - 1, f"rescale {number - 1}")
+            done = policy.outcome("Rescale", query)
+            assert done is not None
+            assert done["prepared"]
+        if number <= len(COUNTS):
+            policy.order(prepare=number, now=number - 1, counts=COUNTS)
+            eventually(lambda: len(policy.seen("PrepareMove", query)) == number, "preparation is ordered")
+            done = eventually(lambda: policy.outcome("PrepareMove", query), f"preparation {number}")
+            assert done is not None
+            assert done["type"] == "ActionDone", done
+
+    policy.order()
+    found = outputs(spark, inbox, operator, prepare_and_rescale)
     assert expected[operator]
     assert found == expected[operator]

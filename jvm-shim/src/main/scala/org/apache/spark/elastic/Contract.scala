@@ -48,6 +48,7 @@ private[spark] case class QueryFacts(
     pending: Boolean,
     inPlace: Boolean,
     movesState: Boolean,
+    preparesMoves: Boolean,
     sources: Seq[SourceFacts],
     keptBounds: Option[String] = None,
     keptBatches: Option[String] = None,
@@ -177,7 +178,8 @@ private[spark] case class BatchStage(
 private[spark] case class BatchStages(stages: Seq[BatchStage], idle: Seq[String], over: Int = 0) extends Event
 
 /** The outcome of an order; `query` is None for one about executors. */
-private[spark] case class ActionDone(action: String, query: Option[String], tookMs: Long) extends Event
+private[spark] case class ActionDone(action: String, query: Option[String], tookMs: Long, prepared: Boolean = false)
+    extends Event
 private[spark] case class ActionFailed(action: String, query: Option[String], error: String) extends Event
 
 private[spark] sealed trait Action {
@@ -224,6 +226,14 @@ private[spark] case class HoldQuery(id: String, query: String, run: String, mess
 private[spark] case class FailQuery(id: String, query: String, run: String, message: Option[String]) extends QueryOrder
 private[spark] case class CancelQuery(id: String, query: String, run: String) extends QueryOrder
 private[spark] case class Rescale(id: String, query: String, run: String, partitions: Int) extends QueryOrder
+private[spark] case class PrepareMove(
+    id: String,
+    query: String,
+    run: String,
+    partitions: Int,
+    tasks: Int,
+    bytesPerSecond: Long)
+    extends QueryOrder
 private[spark] case class TakeSavepoint(
     id: String,
     query: String,
@@ -352,7 +362,8 @@ private[spark] object Contract {
 
   private val actions: Map[String, Class[_ <: Action]] = Seq(
     named(classOf[Configure], classOf[TurnOff], classOf[Report]),
-    named(classOf[StartQuery], classOf[HoldQuery], classOf[FailQuery], classOf[CancelQuery], classOf[Rescale]),
+    named(classOf[StartQuery], classOf[HoldQuery], classOf[FailQuery], classOf[CancelQuery]),
+    named(classOf[PrepareMove], classOf[Rescale]),
     named(classOf[TakeSavepoint], classOf[BoundSources], classOf[LimitRows]),
     named(classOf[KeepText], classOf[DropOriginal]),
     named(classOf[RequestExecutors], classOf[KillExecutors], classOf[DecommissionExecutors])).flatten.toMap

@@ -2,6 +2,7 @@ package org.apache.spark.sql.elastic
 
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.elastic.PrepareMove
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -18,6 +19,7 @@ private[elastic] final class StateMover(execution: StreamExecution) {
   def recover(): Boolean = false
   def originalSince: Option[Long] = None
   def dropOriginal(): Unit = {}
+  def cleanUp(): Unit = {}
   def beginAnew(settings: Map[String, String]): Unit = {} // the plugin chooses no store
 }
 
@@ -25,6 +27,16 @@ private[elastic] object StateMover {
   def convertCopy(session: SparkSession, root: String, format: String): Unit =
     throw new IllegalStateException(s"Spark ${session.version} cannot rewrite state")
   def makeMetadata(session: SparkSession, root: Path): Unit = {} // the plugin chooses no format
+}
+
+/** Before 4.2 no state can be moved, so no move can be prepared. */
+private[elastic] final class Preparation(execution: StreamExecution, query: QueryRun) {
+  val hasSwitched = false
+  def take(order: PrepareMove): Unit =
+    query.failed(order, s"Spark ${execution.sparkSession.version} cannot move state")
+  def committed(): Unit = {}
+  def switchTo(partitions: Int): Boolean = false
+  def drop(why: String): Unit = {}
 }
 
 private[elastic] object DryRun {

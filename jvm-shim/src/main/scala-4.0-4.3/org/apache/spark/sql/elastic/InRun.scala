@@ -26,7 +26,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
       execution.sparkSession.streams.stateStoreCoordinator.deactivateInstances(execution.runId)
       if (converts) convert(partitions)
       else {
-        state.repartition(query.partitions, partitions)
+        if (!query.preparation.switchTo(partitions)) state.repartition(query.partitions, partitions)
         query.use(partitions)
       }
       resume(newSources = false)

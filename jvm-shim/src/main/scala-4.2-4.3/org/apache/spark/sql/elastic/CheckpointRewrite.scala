@@ -178,7 +178,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
     if (begun.isEmpty) workLogs.offsets.add(batch + 1, next)
     val ids = CurrentExecution.asOurs(session.sparkContext, s"the state in $checkpoint gets $to") {
       session.withActive {
-        StateMove.using(session, from.partitions) {
+        StateMove.using(session, new StateMove(from.partitions)) {
           if (to.isInMemory) writeInMemory(to.partitions) else writeRocksDB(to.partitions)
         }
       }
@@ -379,7 +379,7 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       work.write(Aside, "")
     }
     moveIn(number + 1, to)
-    describeCount(number, to.partitions)
+    StateDescription.count(operators, files, conf, number, to.partitions)
     checkWhole()
     overwrite(work, s"offsets/$number")
     if (!now.commits.add(number, entry)) refuse(s"another writer has committed micro-batch $number")
@@ -437,16 +437,6 @@ private[elastic] final class CheckpointRewrite(asked: SparkSession, checkpoint: 
       try in.rename(name, to)
       catch { case e: IOException => if (bytes(in.at(name)).nonEmpty || bytes(to).isEmpty) throw e }
     }
-  }
-
-  /** Note the count where the description of an operator has one for each batch, as Spark does. */
-  private def describeCount(number: Long, partitions: Int): Unit = operators.foreach {
-    case v2: OperatorStateMetadataV2 =>
-      val place = files.at(s"state/${v2.operatorInfo.operatorId}")
-      OperatorStateMetadataWriter
-        .createWriter(place, conf, v2.version, Some(number))
-        .write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))))
-    case _ => // has one count for all batches, which no one reads
   }
 
   // ---- The original

@@ -2,6 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.util.UUID
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD}
@@ -11,7 +12,7 @@ import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.LocalLimitExec
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
-import org.apache.spark.sql.execution.streaming.state.{OperatorStateMetadata, StateRewriter}
+import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.SerializableConfiguration
 
 /** Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. */
@@ -54,5 +55,19 @@ private[elastic] object StateDescription {
       of <- Seq("_metadata", "0/_metadata") ++ stores.map(name => s"0/$name/_metadata")
       path = s"state/${operator.operatorInfo.operatorId}/$of" if from.fs.exists(from.at(path))
     } from.copy(path, to)
+  }
+
+  /** Note the count where the description of an operator has one for each batch, as Spark does. */
+  def count(
+      operators: Seq[OperatorStateMetadata],
+      in: CheckpointFiles,
+      conf: Configuration,
+      batch: Long,
+      partitions: Int): Unit = operators.foreach {
+    case v2: OperatorStateMetadataV2 =>
+      OperatorStateMetadataWriter
+        .createWriter(in.at(s"state/${v2.operatorInfo.operatorId}"), conf, v2.version, Some(batch))
+        .write(v2.copy(stateStoreInfo = v2.stateStoreInfo.map(_.copy(numPartitions = partitions))))
+    case _ => // has one count for all batches, which no one reads
   }
 }

@@ -23,8 +23,9 @@ import org.apache.spark.sql.types.{BooleanType, StructType}
  * Executors get nothing but Spark's own classes.
  *
  * @param from the old count
+ * @param limits for a move beside micro-batches
  */
-private[elastic] final class StateMove(from: Int) extends SparkStrategy {
+private[elastic] final class StateMove(from: Int, limits: Option[CopyLimits] = None) extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
     case r @ RepartitionByExpression(Seq(key: Attribute), child, Some(to), _) if isOfState(child) =>
       if (key.dataType == new StructType) {
@@ -33,7 +34,10 @@ private[elastic] final class StateMove(from: Int) extends SparkStrategy {
       val rows = planLater(Filter(isInPlace(key), child))
       Seq(
         if (from == 2 * to) MergedStateExec(from, rows)
-        else ShuffleExchangeExec(r.partitioning, rows, REPARTITION_BY_NUM, None))
+        else {
+          val read = limits.fold[SparkPlan](rows)(LimitedReadExec(_, rows))
+          ShuffleExchangeExec(r.partitioning, read, REPARTITION_BY_NUM, None)
+        })
     case _ => Nil
   }
 
@@ -53,13 +57,13 @@ private[elastic] object StateMove {
 
   /** Move the state in a checkpoint with Spark's own offline re-partitioning, which uses this strategy. */
   def run(session: SparkSession, checkpoint: String, from: Int, to: Int): Unit =
-    using(session, from)(session.sessionState.streamingCheckpointManager.repartition(checkpoint, to))
+    using(session, new StateMove(from))(session.sessionState.streamingCheckpointManager.repartition(checkpoint, to))
 
-  /** Move rows of state that has `from` partitions with this strategy, while `body` runs. */
-  def using[T](session: SparkSession, from: Int)(body: => T): T = {
+  /** Move rows of state with this strategy, while `body` runs. */
+  def using[T](session: SparkSession, move: StateMove)(body: => T): T = {
     val methods = session.sessionState.experimentalMethods
     val before = methods.extraStrategies
-    methods.extraStrategies = new StateMove(from) +: before
+    methods.extraStrategies = move +: before
     try body
     finally methods.extraStrategies = before
   }

@@ -15,13 +15,9 @@ import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Changes the form of a query's state: the partition count between two micro-batches or before the first one, and the
- * provider and format with it. (Writing the state beside the running query, and only changes at the boundary, would
- * take changelogs, a reader for those of all column families, and stores at an unknown version. Opening the new stores
- * would remain: 4 s for 1.2 GB.)
+ * provider and format with it.
  */
 private[elastic] final class StateMover(execution: StreamExecution) extends Logging {
-  import StateMover._
-
   private val session = execution.sparkSessionForStream
   private val root = execution.resolvedCheckpointRoot
   private val called = QueryRun.called(execution)
@@ -64,6 +60,9 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 
   def dropOriginal(): Unit = new CheckpointRewrite(session, root).forget()
 
+  /** Delete what a prepared move has left that a crash cut short. */
+  def cleanUp(): Unit = if (Linkage.has(Part.PreparedMoves)) StateCopy.clean(session, root)
+
   /** Let the run go on in the format of its checkpoint: it has read its logs before. */
   private def useFormat(format: Int): Unit = {
     session.conf.set(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION, format)
@@ -100,20 +99,10 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
   private def undo(committed: Long): Unit = {
     if (logs.commits.get(committed).exists(CheckpointFormat.version(_) < 2)) {
       Linkage.need(Part.Conversions)
-      awaitTasks()
+      CurrentExecution.awaitTasks(session.sparkContext, moving) // they may still write such a file
       new CheckpointRewrite(session, root).dropState(committed)
     }
     logs.offsets.purgeAfter(committed)
-  }
-
-  /** Wait for tasks of a failed move: Spark has told them to end, and they may still write such a file. */
-  private def awaitTasks(): Unit = {
-    val until = System.nanoTime() + LongestTaskMs * 1000000L
-    def isWriting = session.sparkContext.statusStore.activeStages().exists { stage =>
-      stage.numActiveTasks > 0 && stage.description.exists(_.contains(moving))
-    }
-    Thread.sleep(LookMs) // until Spark's listener knows of them
-    while (isWriting && System.nanoTime() < until) Thread.sleep(LookMs)
   }
 
   /** Change the settings of a checkpoint without a committed batch: none of its state has been used. */
@@ -145,7 +134,7 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
    * A change of form takes a batch id that the sink never sees. The log of Spark's file sink must have no gaps, or
    * it cannot be compacted and the query fails some batches later. So that batch gets an empty entry.
    */
-  private def closeSinkGap(): Unit = execution.sink match {
+  def closeSinkGap(): Unit = execution.sink match {
     case sink: FileStreamSink =>
       val now = logs
       for {
@@ -164,9 +153,6 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 
 private[elastic] object StateMover {
   import StreamingCheckpointConstants._
-
-  private val LookMs = 100L
-  private val LongestTaskMs = 30000L
 
   /** Give the state in a copy of a checkpoint another store or format. */
   def convertCopy(session: SparkSession, root: String, format: String): Unit = {

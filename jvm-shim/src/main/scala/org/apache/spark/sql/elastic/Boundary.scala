@@ -84,6 +84,7 @@ private[elastic] final class Boundary(
             hasMoved = false
             retried = null
             query.progressed()
+            query.preparation.committed()
           }
           goesOn
         case Left(e) =>
@@ -115,6 +116,7 @@ private[elastic] final class Boundary(
   @tailrec
   private def retry(e: Throwable, offsets: String, again: Boolean): Unit = {
     rescale = None // the report of the failure implies it
+    query.preparation.drop("a micro-batch has failed")
     query.showIdle("A micro-batch has failed")
     query.askAboutFailure(FailureFacts(e, offsets)) match {
       case None => throw e
@@ -154,7 +156,8 @@ private[elastic] final class Boundary(
       rescale = None
       val from = System.nanoTime()
       val problem = if (order.partitions == query.partitions) None else move(order.partitions)
-      problem.fold(query.done(order, millisSince(from)))(query.failed(order, _))
+      val outcome = order.done(millisSince(from)).copy(prepared = query.preparation.hasSwitched)
+      problem.fold(query.report(outcome))(query.failed(order, _))
       query.showIdle("Waiting for next trigger")
     }
   }
@@ -167,6 +170,7 @@ private[elastic] final class Boundary(
     case r: Rescale =>
       rescale.foreach { case (before, _) => query.failed(before, "another one was ordered after it") }
       rescale = Some(r -> System.nanoTime())
+    case p: PrepareMove => query.preparation.take(p)
     case s: TakeSavepoint if s.stop => endWithSavepoint(s)
     case s: TakeSavepoint => query.copyBeside(s)
     case other => query.failed(other, "the query runs, it waits for no answer")

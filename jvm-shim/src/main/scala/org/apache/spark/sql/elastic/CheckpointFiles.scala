@@ -25,7 +25,7 @@ private[elastic] case class CheckpointFile(name: String, status: FileStatus) {
 /** A checkpoint, or a copy of one, as a folder of any file system that Hadoop supports. */
 private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) {
   private val Threads = 8
-  private val MostText = 10000
+  private val MostText = 10000L
 
   val fs: FileSystem = folder.getFileSystem(conf)
   val root: Path = fs.makeQualified(folder)
@@ -53,11 +53,11 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
   }
 
   /** Return the start of a text; None if the file is missing, or empty as a killed writer leaves it. */
-  def read(name: String): Option[String] =
+  def read(name: String, most: Long = MostText): Option[String] =
     try
       Using
         .resource(fs.open(at(name)))(in =>
-          Some(new String(IOUtils.toByteArray(new LimitedInputStream(in, MostText)), UTF_8)))
+          Some(new String(IOUtils.toByteArray(new LimitedInputStream(in, most)), UTF_8)))
         .filter(_.nonEmpty)
     catch { case _: FileNotFoundException => None }
 

@@ -11,6 +11,8 @@ private[spark] object CurrentExecution {
   final val QueryIdKey = "sql.streaming.queryId"
   final val BatchIdKey = "streaming.sql.batchId"
   final val OwnKey = "spark.elastic.own"
+  private val LookMs = 100L
+  private val LongestTaskMs = 30000L
 
   /** Run `body` with its jobs marked as the plugin's own; `what` is for Spark's UI, and any job may say the same. */
   private[elastic] def asOurs[T](sc: SparkContext, what: String)(body: => T): T = {
@@ -19,6 +21,16 @@ private[spark] object CurrentExecution {
     sc.setJobDescription(s"spark-elastic: $what")
     try body
     finally before.foreach { case (key, value) => sc.setLocalProperty(key, value) }
+  }
+
+  /** Wait for the plugin's own tasks of this description: Spark has told them to end, and they may go on for a while. */
+  private[elastic] def awaitTasks(sc: SparkContext, what: String): Unit = {
+    val until = System.nanoTime() + LongestTaskMs * 1000000L
+    def isRunning = sc.statusStore.activeStages().exists { stage =>
+      stage.numActiveTasks > 0 && stage.description.exists(_.contains(what))
+    }
+    Thread.sleep(LookMs) // until Spark's listener knows of them
+    while (isRunning && System.nanoTime() < until) Thread.sleep(LookMs)
   }
 
   /** Return a name for a part of a query, as unique as the query's id. */

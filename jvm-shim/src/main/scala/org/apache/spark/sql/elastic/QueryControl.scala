@@ -76,7 +76,10 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
 
   def ended(id: UUID, run: UUID): Unit =
     Option(queries.get(id)).filter(_.execution.runId == run).foreach { query =>
-      if (queries.remove(id, query)) events.offer(query.terminated)
+      if (queries.remove(id, query)) {
+        query.preparation.drop("the query has ended")
+        events.offer(query.terminated)
+      }
     }
 
   /** Called when a query has had nothing to read for a while. */

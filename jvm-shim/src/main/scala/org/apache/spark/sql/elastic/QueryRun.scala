@@ -6,6 +6,7 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.annotation.tailrec
 import scala.util.Try
 
+import org.apache.spark.SparkContext
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
@@ -13,6 +14,7 @@ import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.elastic.Moved._
 import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
 
 /**
  * A query as the policy sees it: the events about it, and the orders for it. Orders arrive in the policy's thread.
@@ -39,6 +41,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   private val keptBatches = new KeptText(execution, "batches")
   private val keptStore = new KeptText(execution, "store") // exists if the plugin's store must not be chosen again
   private var isToldToWait = false // of the stream thread
+  lazy val preparation = new Preparation(execution, this)
 
   /** Return the session that its batches run in. */
   def session: SparkSession = StreamSession.of(execution)
@@ -173,8 +176,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Carry out an order, or leave it to the stream thread. */
   def order(order: QueryOrder): Unit = order match {
-    case _: Rescale if runState != Running => throw new IllegalStateException(s"query $query does not run")
-    case _: Rescale if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
+    case _: Rescale | _: PrepareMove if runState != Running => throw new IllegalStateException(s"query $query does not run")
+    case _: Rescale | _: PrepareMove if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
     case r: Rescale if !stateful =>
       use(r.partitions)
       done(r, 0L)
@@ -244,7 +247,8 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     try Daemon.start("elastic-order")(control.events.outcome(order, why)(body))
     catch { case e: Throwable => failed(order, e.toString) }
 
-  def done(order: Action, tookMs: Long): Unit = control.events.offer(order.done(tookMs))
+  def done(order: Action, tookMs: Long): Unit = report(order.done(tookMs))
+  def report(outcome: ActionDone): Unit = control.events.offer(outcome)
   def failed(order: Action, error: String): Unit = control.events.offer(order.failed(error))
 
   // ---- for others
@@ -311,13 +315,7 @@ private[elastic] object StateLocations {
     val coordinator = execution.sparkSession.streams.stateStoreCoordinator
     val known = left.map(_.executor).toSet
     val turns = Iterator.continually(left).flatten
-    for {
-      batch <- Option(execution.lastExecution) if left.nonEmpty
-      operator <- batch.executedPlan.collect { case operator: StateStoreWriter => operator }
-      info <- operator.stateInfo
-      partition <- 0 until info.numPartitions
-    } {
-      val stores = StoreNames(operator).map(StateStoreProviderId(info, partition, _))
+    for (stores <- storesByTask(execution) if left.nonEmpty) {
       val lost = stores.filter { store =>
         coordinator.getLocation(store).map(TaskLocation(_)).exists {
           case at: ExecutorCacheTaskLocation => !known(at.executorId)
@@ -331,4 +329,20 @@ private[elastic] object StateLocations {
       }
     }
   }
+
+  /** Return the locations of executors that hold no state of this query. */
+  def free(execution: StreamExecution): Seq[String] = {
+    val sc = execution.sparkSession.sparkContext
+    val coordinator = execution.sparkSession.streams.stateStoreCoordinator
+    val all = sc.statusStore.executorList(activeOnly = true).filter(e => e.id != SparkContext.DRIVER_IDENTIFIER)
+    val used = storesByTask(execution).flatMap(_.headOption).flatMap(coordinator.getLocation(_)).toSet
+    all.map(e => ExecutorCacheTaskLocation(Utils.parseHostPort(e.hostPort)._1, e.id).toString).filterNot(used)
+  }
+
+  private def storesByTask(execution: StreamExecution): Seq[Seq[StateStoreProviderId]] = for {
+    batch <- Option(execution.lastExecution).toSeq
+    operator <- batch.executedPlan.collect { case operator: StateStoreWriter => operator }
+    info <- operator.stateInfo.toSeq
+    partition <- 0 until info.numPartitions
+  } yield StoreNames(operator).map(StateStoreProviderId(info, partition, _))
 }

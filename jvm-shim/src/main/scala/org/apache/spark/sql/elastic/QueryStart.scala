@@ -13,6 +13,8 @@ import org.apache.spark.sql.streaming.OutputMode
 
 /** A query before its stream thread has read anything: the facts about it, and the choices that are still open. */
 private[elastic] final class QueryStart(execution: StreamExecution, stateful: Boolean) extends Logging {
+  import QueryStart._
+
   private val asked = execution.sparkSession.sessionState.conf
   private val conf = StreamSession.of(execution).conf
 
@@ -68,7 +70,9 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       // own as well, since the thread that starts it may have that of another query (BatchFormatRule).
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
-      val now = if (new StateMover(execution).recover()) CheckpointFacts.of(execution) else found
+      val mover = new StateMover(execution)
+      val now = if (mover.recover()) CheckpointFacts.of(execution) else found
+      mover.cleanUp()
       if (now.exists(facts => QueryStart.provider(facts.provider) == "rocksdb" && facts.format == 2) && !isChosen)
         commitLittle()
       now
@@ -130,6 +134,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       pending = found.exists(_.pending),
       inPlace = !stateful && !Set("continuous", "real_time").contains(trigger),
       movesState = Linkage.has(Part.StateMoves),
+      preparesMoves = Linkage.has(Part.PreparedMoves) && followsChanges,
       sources = StreamSources.facts(execution.analyzedPlan),
       originalSince = if (found.isEmpty) None else new StateMover(execution).originalSince)
     found.fold(facts)(QueryStart.facts(facts, _))
@@ -141,10 +146,15 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
    */
   def commitLittle(): Unit = {
     val little = Seq(
-      s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled" -> "true",
+      Changelogs -> "true",
       "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
     for ((key, value) <- little if !asked.contains(key)) conf.set(key, value)
   }
+
+  /** Whether each micro-batch commits its changes, in a form that another partition can have. */
+  private def followsChanges: Boolean =
+    asked.getConfString(Changelogs, (!isChosen).toString).toBoolean && asked.minBatchesToRetain > 1 &&
+      !asked.getConfString("spark.sql.streaming.stateStore.rowChecksum.enabled", "false").toBoolean
 
   /** Give a new checkpoint the store and the format that its state can be re-partitioned with. */
   def makeRescalable(): Unit = {
@@ -158,6 +168,8 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 }
 
 private[elastic] object QueryStart {
+  private val Changelogs = s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled"
+
   def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"
     else if (name == classOf[HDFSBackedStateStoreProvider].getName) "hdfs"

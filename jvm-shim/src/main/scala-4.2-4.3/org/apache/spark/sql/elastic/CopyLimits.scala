@@ -1,0 +1,77 @@
+package org.apache.spark.sql.elastic
+
+import scala.jdk.CollectionConverters._
+import scala.reflect.ClassTag
+
+import org.apache.spark.{Partition, TaskContext}
+import org.apache.spark.api.java.JavaRDD
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.{DataFrame, Row}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.encoders.RowEncoder
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan, UnaryExecNode}
+import org.apache.spark.util.{ThreadUtils, Utils}
+
+/**
+ * Limits for a copy of state that runs beside micro-batches. Spark gives free slots to the oldest job first, so the
+ * copy has never more tasks to offer than it may run, preferably where the query keeps no state. Executors get nothing
+ * but Spark's own classes.
+ *
+ * @param tasks the most tasks at once
+ * @param bytesPerSecond the most bytes that it writes, on average: it pauses between tasks; 0 for no limit
+ * @param places preferred locations of its tasks; none if empty
+ */
+private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places: Seq[String]) {
+
+  /** Return rows that are read in few tasks. */
+  def reading(rows: RDD[InternalRow]): RDD[InternalRow] = placed(rows.coalesce(tasks))
+
+  /** Return state whose partitions are written in few jobs at once; `written` returns the bytes written so far. */
+  def writing(state: DataFrame, written: () => Long): DataFrame = {
+    val session = state.sparkSession.asInstanceOf[SparkSession]
+    val from = System.nanoTime()
+    val limited = new QueryExecution(session, state.queryExecution.logical) {
+      override def toRdd: RDD[InternalRow] = new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written))
+    }
+    new Dataset[Row](limited, () => RowEncoder.encoderFor(limited.analyzed.schema))
+  }
+
+  /** A product's tasks run where one of its sides prefers; that of one element has the other side's partitions. */
+  private def placed(rows: RDD[InternalRow]): RDD[InternalRow] =
+    if (places.isEmpty) rows else rows.sparkContext.makeRDD(Seq("" -> places)).cartesian(rows).values
+
+  private def pause(from: Long, written: () => Long): Unit = if (bytesPerSecond > 0) {
+    val dueMs = (written() * 1000.0 / bytesPerSecond).toLong
+    Thread.sleep(math.max(0L, dueMs - (System.nanoTime() - from) / 1000000L))
+  }
+}
+
+/** Collects its rows, or what is made of each partition, in a job for each partition. Never sent to executors. */
+private final class InFewJobs[T: ClassTag](rows: RDD[T], atOnce: Int, pause: () => Unit) extends RDD[T](rows) {
+  override def getPartitions: Array[Partition] = rows.partitions
+  override def compute(split: Partition, context: TaskContext): Iterator[T] = rows.iterator(split, context)
+
+  override def mapPartitions[U: ClassTag](f: Iterator[T] => Iterator[U], preservesPartitioning: Boolean): RDD[U] =
+    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), atOnce, pause)
+
+  override def collect(): Array[T] = {
+    val properties = sparkContext.getLocalProperties
+    val all = ThreadUtils.parmap(rows.partitions.indices, "elastic-copy", atOnce) { partition =>
+      sparkContext.setLocalProperties(Utils.cloneProperties(properties))
+      // The function that this runs on executors is Spark's.
+      val made = JavaRDD.fromRDD(rows).collectPartitions(Array(partition)).head.asScala
+      pause()
+      made
+    }
+    all.flatten.toArray
+  }
+}
+
+/** Rows of state, read in few tasks. */
+private case class LimitedReadExec(limits: CopyLimits, child: SparkPlan) extends UnaryExecNode {
+  override def output: Seq[Attribute] = child.output
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
+  override protected def doExecute(): RDD[InternalRow] = limits.reading(child.execute())
+}

@@ -1,0 +1,358 @@
+package org.apache.spark.sql.elastic
+
+import java.io.{File, FileNotFoundException}
+import java.nio.file.{Files, StandardCopyOption}
+import java.util.UUID
+import java.util.zip.ZipInputStream
+
+import scala.collection.concurrent.TrieMap
+import scala.util.Using
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.elastic.Hidden
+import org.apache.spark.internal.Logging
+import org.apache.spark.io.CompressionCodec
+import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.elastic.Moved.SparkSession
+import org.apache.spark.sql.execution.datasources.v2.state.{AllColumnFamiliesReaderInfo, StateSourceOptions}
+import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
+import org.apache.spark.sql.execution.streaming.checkpointing._
+import org.apache.spark.sql.execution.streaming.operators.stateful.{StatePartitionKeyExtractorFactory, StatefulOperatorsUtils}
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
+import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
+
+/**
+ * A state in other partitions, made while its query goes on: a copy of the state as of one committed batch, the changes
+ * since, and at a boundary the entries of the logs that make it the query's state.
+ *
+ * The copy is read and written as by Spark's re-partitioning, into a hidden folder. The changes are in the changelogs
+ * that each batch commits. Their records are divided by the partition of their keys, on the driver, which reads as much
+ * as the batches have changed, however large the state is. The result is what re-partitioning would have made: a batch
+ * of its own whose state is a snapshot, here with changelogs after it.
+ *
+ * Nobody sees any of it before. In format 2 each file of state has a unique id in its name, and the log of commits says
+ * which are used. So the snapshot is moved to its place before the boundary (a storage without renames copies it), and
+ * the files of an abandoned copy are found by their ids.
+ *
+ * Version b + 2 stands for batch b, since the batch that changes the count takes a number. Changelogs have to follow one
+ * another without a gap. All batches that have run during the copy share one, so the snapshot gets its version last.
+ *
+ * @param checkpoint the folder of the query's checkpoint
+ */
+private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, from: Int, to: Int) extends Logging {
+  import StateCopy._
+
+  private val session = asked.cloneSession()
+  private val root = StateRoot(session, checkpoint)
+  private val conf = session.sessionState.newHadoopConf()
+  private val files = new CheckpointFiles(new Path(root), conf)
+  private val token = UUID.randomUUID.toString
+  private val work = new CheckpointFiles(files.at(Prefix + token), conf)
+  private val codec =
+    CompressionCodec.createCodec(SparkEnv.get.conf, session.sessionState.conf.stateStoreCompressionCodec)
+  private def logs = new CheckpointLogs(session, root)
+
+  private val batch = logs.commits.getLatestBatchId().getOrElse(refuse("no micro-batch is committed yet"))
+  private val described =
+    new StateMetadataPartitionReader(root, new SerializableConfiguration(conf), batch).allOperatorStateMetadata.toSeq
+  private val infos = TrieMap.empty[(Long, String), AllColumnFamiliesReaderInfo]
+  private lazy val stores = for {
+    operator <- described
+    (name, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex.toSeq
+  } yield new CopiedStore(operator, name, at)
+
+  private var snapshots: Ids = _
+  private var first = batch + 2 // the version of the snapshot
+  private var changelogs = 0
+  private var last = batch
+  private var isPlaced = false
+
+  /** The last batch whose changes are in the copy. */
+  def followed: Long = last
+
+  /** Copy the state of the last committed batch. */
+  def write(limits: CopyLimits): Unit = {
+    session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
+    session.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false") // of files that get other names
+    val now = logs
+    val (offsets, commit) = (now.offsets.get(batch).get, now.commits.get(batch).get)
+    val form = StateForm.of(offsets, commit).getOrElse(refuse("its offsets are without settings"))
+    described.foreach(StateDescription.copy(_, files, work))
+    // Spark's reader wants logs beside what it reads, and its writer settings of the batch that it writes.
+    val place = new CheckpointLogs(session, work.root.toString)
+    place.offsets.add(batch, offsets)
+    place.commits.add(batch, CommitMetadataV2())
+    place.offsets.add(batch + 1, StateForm.put(offsets, form.copy(partitions = to)))
+    def moved(state: DataFrame): DataFrame = {
+      CheckpointFormat.tables(state.queryExecution.analyzed).foreach { table =>
+        StateReads.redirect(table, root, form, commit.stateUniqueIds)
+        val asked = options.get(table).asInstanceOf[StateSourceOptions]
+        infos((asked.operatorId.toLong, asked.storeName)) =
+          info.get(table).asInstanceOf[Option[AllColumnFamiliesReaderInfo]].get
+      }
+      limits.writing(state.repartition(to, col("partition_key")), () => bytes)
+    }
+    val ids = session.withActive {
+      StateMove.using(session, new StateMove(from, Some(limits))) {
+        val entries = new StreamingQueryCheckpointMetadata(session, work.root.toString)
+        new StateRewriter(
+          session, batch, batch + 1, work.root.toString, conf, Some(work.root.toString), Some(moved _), Some(entries))
+          .run()
+      }
+    }
+    snapshots = ids.getOrElse(refuse("its checkpoint has format 1"))
+  }
+
+  /** Return how many bytes of state have been written. */
+  private def bytes: Long = work.below("state").map(_.status.getLen).sum
+
+  /** Follow the batches up to this one, with one changelog for all of them. */
+  def follow(until: Long): Unit = if (until > last) {
+    if (!isPlaced) first = until + 1
+    if (first + changelogs + 1 != until + 2) refuse(s"batch $until cannot follow $last")
+    val now = logs
+    val commits = (last + 1 to until).map { b =>
+      b -> now.commits.get(b).flatMap(_.stateUniqueIds).getOrElse(refuse(s"batch $b has no ids of state"))
+    }
+    stores.foreach(_.follow(commits, until + 2))
+    changelogs += 1
+    last = until
+  }
+
+  /** Move the snapshot to its place. Changelogs are written to their places from then on. */
+  def place(): Unit = {
+    val moves = work.below("state").map(_.name).filterNot(_.split('/').exists(Descriptions)).map { name =>
+      name -> name.replaceFirst(s"/${batch + 2}_([^/]*)$$", s"/${first}_$$1")
+    }
+    isPlaced = true
+    work.write(Placed, moves.map(_._2).mkString("\n"))
+    moves.map(_._2).map(name => name.take(name.lastIndexOf('/'))).distinct.foreach(in => files.fs.mkdirs(files.at(in)))
+    parallel(moves) { case (name, target) => work.rename(name, files.at(target)) }
+  }
+
+  /** Make this the state of the query. Its last committed batch is followed, and no later one has begun. */
+  def use(): Unit = {
+    val now = logs
+    val number = last + 1
+    val (offsets, commit) = (now.offsets.get(last).get, now.commits.get(last).get)
+    val form = StateForm.of(offsets, commit).get.copy(partitions = to)
+    val ids = described.map { operator =>
+      val id = operator.operatorInfo.operatorId
+      val own = stores.filter(_.operatorId == id)
+      id -> Array.tabulate(to)(p => own.map(_.idOf(p)).toArray)
+    }.toMap
+    if (work.read(Placed).isEmpty) refuse("another driver has started from the checkpoint")
+    work.write(Used, s"$number\n${idIn(ids)}")
+    if (!now.offsets.add(number, StateForm.put(offsets, form))) refuse(s"another writer has begun batch $number")
+    StateDescription.count(described, files, conf, number, to)
+    if (!now.commits.add(number, StateForm.put(commit, Some(ids)))) refuse(s"another writer has committed batch $number")
+  }
+
+  /** Delete what is left of the work, and all of the copy unless it is used. */
+  def close(): Unit = discard(files, Prefix + token, logs)
+
+  private def refuse(why: String): Nothing = throw new IllegalStateException(why)
+
+  /** A state store of an operator: all of its partitions, old and new. */
+  private final class CopiedStore(operator: OperatorStateMetadata, name: String, at: Int) {
+    val operatorId: Long = operator.operatorInfo.operatorId
+    private lazy val info = infos((operatorId, name))
+    private lazy val hasFamilies = info.colFamilySchemas.exists(_.colFamilyName != Default)
+    private val oldFamilies, newFamilies = TrieMap.empty[String, Map[String, Short]]
+    private val routes = TrieMap.empty[Int, Map[String, Array[Byte] => Int]] // not shared by threads
+    private var written = 0
+    private lazy val isOfAnyKind = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(info.operatorName)
+
+    private def folder(partition: Int): String =
+      s"state/$operatorId/$partition" + (if (name == StateStoreId.DEFAULT_STORE_NAME) "" else s"/$name")
+
+    private def snapshot(partition: Int) = snapshots(operatorId)(partition)(at)
+
+    /** Ids of one copy differ by the number of the changelog. */
+    private def changelogId(number: Int) = s"$token-$number"
+
+    def idOf(partition: Int): String = if (written == 0) snapshot(partition) else changelogId(written)
+
+    private def lineage(partition: Int): Array[LineageItem] =
+      (LineageItem(first, snapshot(partition)) +:
+        (1 to written).map(n => LineageItem(first + n, changelogId(n)))).toArray
+
+    /** Divide the changes of these batches, with their ids, into a changelog of each new partition. */
+    def follow(batches: Seq[(Long, Ids)], version: Long): Unit = {
+      val targets = Vector.tabulate(to)(p => new Target(p, version))
+      try {
+        val threads = math.min(Threads, from)
+        parallel(0 until threads) { thread =>
+          for {
+            p <- thread until from by threads
+            (b, ids) <- batches
+          } read(p, b + 1, ids(operatorId)(p)(at), routes.getOrElseUpdate(thread, routesOf), targets)
+        }
+        parallel(targets)(_.writer.commit())
+      } catch { case e: Throwable => targets.foreach(t => Utils.tryLogNonFatalError(t.writer.abort())); throw e }
+      written += 1
+    }
+
+    private final class Target(partition: Int, version: Long) {
+      private val path = files.at(s"${folder(partition)}/${version}_${changelogId(written + 1)}.changelog")
+      private val manager = {
+        files.fs.mkdirs(path.getParent)
+        CheckpointFileManager.create(path.getParent, conf)
+      }
+      val writer: StateStoreChangelogWriter =
+        if (hasFamilies) new StateStoreChangelogWriterV4(manager, path, codec, lineage(partition))
+        else new StateStoreChangelogWriterV3(manager, path, codec, lineage(partition))
+      lazy val families: Map[String, Short] =
+        newFamilies.getOrElseUpdate(snapshot(partition), familiesIn(work, partition, batch + 2, snapshot(partition)))
+
+      def add(kind: RecordType.Value, key: Array[Byte], value: Array[Byte]): Unit = synchronized {
+        kind match {
+          case RecordType.PUT_RECORD => writer.put(key, value)
+          case RecordType.MERGE_RECORD => writer.merge(key, value)
+          case RecordType.DELETE_RECORD => writer.delete(key)
+          case other => refuse(s"a change is a $other")
+        }
+      }
+    }
+
+    private def read(
+        partition: Int,
+        version: Long,
+        id: String,
+        routes: Map[String, Array[Byte] => Int],
+        targets: Seq[Target]): Unit = {
+      val path = files.at(s"${folder(partition)}/${version}_$id.changelog")
+      val reader = new StateStoreChangelogReaderFactory(
+        CheckpointFileManager.create(path.getParent, conf), path, codec).constructChangelogReader()
+      try {
+        lazy val families = namesIn(partition, version, id, reader.lineage)
+        for ((kind, key, value) <- reader) {
+          if (hasFamilies) {
+            val family = families.getOrElse(
+              RocksDBStateStoreProvider.getColumnFamilyBytesAsId(key), refuse("it has a new column family"))
+            val bare = RocksDBStateStoreProvider.decodeStateRowWithPrefix(key)
+            val target = targets(routes(family)(bare))
+            target.add(kind, RocksDBStateStoreProvider.encodeStateRowWithPrefix(bare, target.families(family)), value)
+          } else targets(routes(Default)(key)).add(kind, key, value)
+        }
+      } finally reader.closeIfNeeded()
+    }
+
+    /** Return the column families of an old partition by their ids, as the snapshot has them that this version needs. */
+    private def namesIn(partition: Int, version: Long, id: String, lineage: Array[LineageItem]): Map[Short, String] = {
+      val own = s"${folder(partition)}/${version}_$id.zip" // new families make a snapshot
+      val base = if (files.fs.exists(files.at(own))) LineageItem(version, id) else lineage.minBy(_.version)
+      oldFamilies
+        .getOrElseUpdate(
+          s"$partition/${base.checkpointUniqueId}",
+          familiesIn(files, partition, base.version, base.checkpointUniqueId))
+        .map(_.swap)
+    }
+
+    private def familiesIn(in: CheckpointFiles, partition: Int, version: Long, id: String): Map[String, Short] = {
+      val placed = files.at(s"${folder(partition)}/${first}_$id.zip")
+      val unplaced = in.at(s"${folder(partition)}/${version}_$id.zip")
+      val file = File.createTempFile("spark-elastic", ".metadata")
+      try
+        Using.resource(new ZipInputStream(open(unplaced, placed))) { zip =>
+          if (!Iterator.continually(zip.getNextEntry).takeWhile(_ != null).exists(_.getName == "metadata"))
+            refuse(s"$unplaced has no metadata")
+          Files.copy(zip, file.toPath, StandardCopyOption.REPLACE_EXISTING)
+          RocksDBCheckpointMetadata.readFromFile(file).columnFamilyMapping.fold(Map.empty[String, Short])(_.toMap)
+        }
+      finally file.delete()
+    }
+
+    private def open(path: Path, otherwise: Path) =
+      try files.fs.open(path)
+      catch { case _: FileNotFoundException => files.fs.open(otherwise) }
+
+    /** Return for each column family how to find the new partition of an encoded key. */
+    private def routesOf: Map[String, Array[Byte] => Int] = info.colFamilySchemas
+      .filterNot(f => f.colFamilyName == Default && isOfAnyKind) // not in use
+      .map(family => family.colFamilyName -> route(family))
+      .toMap
+
+    private def route(family: StateStoreColFamilySchema): Array[Byte] => Int = {
+      val variable = info.stateVariableInfos.find(
+        _.stateName == StateStoreColumnFamilySchemaUtils.getBaseStateName(family.colFamilyName))
+      val extractor = StatePartitionKeyExtractorFactory
+        .create(info.operatorName, family.keySchema, name, family.colFamilyName, info.stateFormatVersion, variable)
+      val prefix = operator.stateStoresMetadata(at).numColsPrefixKey
+      val spec = family.keyStateEncoderSpec.getOrElse(
+        if (prefix > 0) PrefixKeyScanStateEncoderSpec(family.keySchema, prefix)
+        else NoPrefixKeyStateEncoderSpec(family.keySchema))
+      val encoder =
+        RocksDBStateEncoder.getKeyEncoder(new UnsafeRowDataEncoder(spec, family.valueSchema), spec, hasFamilies)
+      val keys = extractor.partitionKeySchema.fields.zipWithIndex.map { case (f, i) =>
+        BoundReference(i, f.dataType, f.nullable)
+      }
+      val partition = UnsafeProjection.create(Seq(HashPartitioning(keys.toSeq, to).partitionIdExpression))
+      key => partition(extractor.partitionKey(encoder.decodeKey(key))).getInt(0)
+    }
+  }
+}
+
+private[elastic] object StateCopy extends Logging {
+  private type Ids = Map[Long, Array[Array[String]]]
+  private val Prefix = ".spark-elastic-copy-"
+  private val Placed = "placed"
+  private val Used = "used"
+  private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
+  private val Descriptions = Set("_metadata", "_stateSchema")
+  private val Threads = 8
+  private lazy val options =
+    Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#sourceOptions")
+  private lazy val info =
+    Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#allColumnFamiliesReaderInfo")
+
+  /** Delete what copies have left that a crash cut short. */
+  def clean(session: SparkSession, checkpoint: String): Unit = {
+    val root = StateRoot(session, checkpoint)
+    val files = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
+    for (folder <- files.names("") if folder.startsWith(Prefix)) {
+      logWarning(s"spark-elastic: removing an interrupted copy of the state in $checkpoint")
+      discard(files, folder, new CheckpointLogs(session, root))
+    }
+  }
+
+  private def discard(files: CheckpointFiles, folder: String, logs: CheckpointLogs): Unit = {
+    val used = files.read(s"$folder/$Used").map(_.split('\n'))
+    // A run without the plugin may have gone on from there, until the entry was too old to be kept.
+    val isUsed = used.exists { note =>
+      val number = note.head.toLong
+      logs.commits.get(number) match {
+        case Some(entry) => entry.stateUniqueIds.exists(idIn(_) == note.last)
+        case None => logs.commits.getLatestBatchId().exists(_ > number)
+      }
+    }
+    if (!isUsed) {
+      val token = folder.stripPrefix(Prefix)
+      val placed = files.read(s"$folder/$Placed", Long.MaxValue).fold(Seq.empty[String])(_.linesIterator.toSeq)
+      val ours = files.below("state").map(_.name).filter(_.contains(s"_$token-")) ++ placed
+      parallel(ours)(files.delete)
+      // An empty folder of a partition would be taken for one.
+      ours.map(name => name.take(name.lastIndexOf('/'))).distinct.sortBy(-_.length).foreach(dropIfEmpty(files, _))
+    }
+    files.delete(folder)
+  }
+
+  private def dropIfEmpty(files: CheckpointFiles, folder: String): Unit =
+    if (folder.count(_ == '/') > 1 && files.names(folder).isEmpty) {
+      files.delete(folder)
+      dropIfEmpty(files, folder.take(folder.lastIndexOf('/')))
+    }
+
+  private def idIn(ids: Ids): String = ids.minBy(_._1)._2.head.head
+
+  private def parallel[A](of: Seq[A])(body: A => Unit): Unit =
+    if (of.size < 2) of.foreach(body) else ThreadUtils.parmap(of, "elastic-copy", Threads)(body)
+}

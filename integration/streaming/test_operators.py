@@ -273,10 +273,7 @@ def test_its_output_is_that_of_plain_spark(
 
 @pytest.mark.parametrize(
     ("rescaled", "operator"),
-    [
-        *(pytest.param({}, name, id=name, marks=() if name in FIRST else pytest.mark.slow) for name in OPERATORS),
-        *(pytest.param(AVRO, name, id=f"avro-{name}", marks=pytest.mark.slow) for name in OF_AVRO),
-    ],
+    [pytest.param({}, name, id=name, marks=() if name in FIRST else pytest.mark.slow) for name in OPERATORS],
     indirect=["rescaled"],
 )
 def test_its_output_is_that_of_plain_spark_if_moves_are_prepared(
@@ -306,3 +303,20 @@ def test_its_output_is_that_of_plain_spark_if_moves_are_prepared(
     found = outputs(spark, inbox, operator, prepare_and_rescale)
     assert expected[operator]
     assert found == expected[operator]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rescaled", "operator"), [(AVRO, name) for name in OF_AVRO], indirect=["rescaled"])
+def test_a_move_of_state_in_avro_is_not_prepared(
+    rescaled: tuple[SparkSession, ScriptedPolicy], inbox: Inbox, operator: str
+) -> None:
+    spark, policy = rescaled
+    policy.order()
+
+    def prepare(query: str, number: int) -> None:
+        policy.order(prepare=number)
+        failed = eventually(lambda: policy.outcome("PrepareMove", query), "an outcome")
+        assert failed is not None
+        assert "Avro" in failed["error"]
+
+    outputs(spark, inbox, operator, prepare)

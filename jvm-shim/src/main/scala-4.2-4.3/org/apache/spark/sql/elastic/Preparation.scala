@@ -113,7 +113,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     private def run(): Unit =
       try {
         sc.addJobTag(tag)
-        copy = new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
+        copy =
+          new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
         CurrentExecution.asOurs(sc, what) {
           copy.write(new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution)))
         }
@@ -159,7 +160,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     }
 
     private def giveUp(e: Throwable): Unit = synchronized {
-      if (!isOver) logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
+      if (!isOver)
+        logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
       isOver = true
       order.foreach(query.failed(_, String.valueOf(e.getMessage)))
       order = None

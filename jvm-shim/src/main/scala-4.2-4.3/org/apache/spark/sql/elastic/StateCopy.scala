@@ -21,7 +21,10 @@ import org.apache.spark.sql.elastic.Moved.SparkSession
 import org.apache.spark.sql.execution.datasources.v2.state.{AllColumnFamiliesReaderInfo, StateSourceOptions}
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
-import org.apache.spark.sql.execution.streaming.operators.stateful.{StatePartitionKeyExtractorFactory, StatefulOperatorsUtils}
+import org.apache.spark.sql.execution.streaming.operators.stateful.{
+  StatePartitionKeyExtractorFactory,
+  StatefulOperatorsUtils
+}
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
 import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpointMetadata
 import org.apache.spark.sql.execution.streaming.state._
@@ -60,6 +63,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     CompressionCodec.createCodec(SparkEnv.get.conf, session.sessionState.conf.stateStoreCompressionCodec)
   private def logs = new CheckpointLogs(session, root)
 
+  if (session.sessionState.conf.stateStoreEncodingFormat == StateStoreEncoding.Avro.toString)
+    refuse("its state is in Avro, whose keys only its stores can read")
   private val batch = logs.commits.getLatestBatchId().getOrElse(refuse("no micro-batch is committed yet"))
   private val described =
     new StateMetadataPartitionReader(root, new SerializableConfiguration(conf), batch).allOperatorStateMetadata.toSeq
@@ -104,7 +109,14 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
       StateMove.using(session, new StateMove(from, Some(limits))) {
         val entries = new StreamingQueryCheckpointMetadata(session, work.root.toString)
         new StateRewriter(
-          session, batch, batch + 1, work.root.toString, conf, Some(work.root.toString), Some(moved _), Some(entries))
+          session,
+          batch,
+          batch + 1,
+          work.root.toString,
+          conf,
+          Some(work.root.toString),
+          Some(moved _),
+          Some(entries))
           .run()
       }
     }
@@ -153,7 +165,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     work.write(Used, s"$number\n${idIn(ids)}")
     if (!now.offsets.add(number, StateForm.put(offsets, form))) refuse(s"another writer has begun batch $number")
     StateDescription.count(described, files, conf, number, to)
-    if (!now.commits.add(number, StateForm.put(commit, Some(ids)))) refuse(s"another writer has committed batch $number")
+    if (!now.commits.add(number, StateForm.put(commit, Some(ids))))
+      refuse(s"another writer has committed batch $number")
   }
 
   /** Delete what is left of the work, and all of the copy unless it is used. */
@@ -230,14 +243,15 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
         routes: Map[String, Array[Byte] => Int],
         targets: Seq[Target]): Unit = {
       val path = files.at(s"${folder(partition)}/${version}_$id.changelog")
-      val reader = new StateStoreChangelogReaderFactory(
-        CheckpointFileManager.create(path.getParent, conf), path, codec).constructChangelogReader()
+      val reader = new StateStoreChangelogReaderFactory(CheckpointFileManager.create(path.getParent, conf), path, codec)
+        .constructChangelogReader()
       try {
         lazy val families = namesIn(partition, version, id, reader.lineage)
         for ((kind, key, value) <- reader) {
           if (hasFamilies) {
             val family = families.getOrElse(
-              RocksDBStateStoreProvider.getColumnFamilyBytesAsId(key), refuse("it has a new column family"))
+              RocksDBStateStoreProvider.getColumnFamilyBytesAsId(key),
+              refuse("it has a new column family"))
             val bare = RocksDBStateStoreProvider.decodeStateRowWithPrefix(key)
             val target = targets(routes(family)(bare))
             target.add(kind, RocksDBStateStoreProvider.encodeStateRowWithPrefix(bare, target.families(family)), value)

@@ -176,8 +176,10 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   /** Carry out an order, or leave it to the stream thread. */
   def order(order: QueryOrder): Unit = order match {
-    case _: Rescale | _: PrepareMove if runState != Running => throw new IllegalStateException(s"query $query does not run")
-    case _: Rescale | _: PrepareMove if !hasBoundary => throw new IllegalStateException(s"query $query is left to plain Spark")
+    case _: Rescale | _: PrepareMove if runState != Running =>
+      throw new IllegalStateException(s"query $query does not run")
+    case _: Rescale | _: PrepareMove if !hasBoundary =>
+      throw new IllegalStateException(s"query $query is left to plain Spark")
     case r: Rescale if !stateful =>
       use(r.partitions)
       done(r, 0L)

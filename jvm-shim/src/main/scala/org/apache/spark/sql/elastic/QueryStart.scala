@@ -145,9 +145,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
    * costs milliseconds. A checkpoint may be written with and without these settings.
    */
   def commitLittle(): Unit = {
-    val little = Seq(
-      Changelogs -> "true",
-      "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
+    val little = Seq(Changelogs -> "true", "spark.sql.streaming.checkpoint.fileChecksum.enabled" -> "false")
     for ((key, value) <- little if !asked.contains(key)) conf.set(key, value)
   }
 

@@ -2,11 +2,12 @@
 
 The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-orders.json   {"every": n, "now": m, "prepare": p, "counts": [c, ...], "hold": bool, "executors": e}: each
-              query is rescaled after every n-th progress report (0: never), or once with each new `now`
-              (0: never), to these counts by turns; with each new `prepare` (0: never), the move to the next
-              of them is prepared; with `hold`, a new query has to wait for its first micro-batch until `hold`
-              is false; each new number of executors is requested (0: none). A query that fails ends
+orders.json   {"every": n, "now": m, "prepare": p, "rate": r, "counts": [c, ...], "hold": bool,
+              "executors": e}: each query is rescaled after every n-th progress report (0: never), or once
+              with each new `now` (0: never), to these counts by turns; with each new `prepare` (0: never),
+              the move to the next of them is prepared, at a rate of r bytes per second (0: no limit); with
+              `hold`, a new query has to wait for its first micro-batch until `hold` is false; each new number
+              of executors is requested (0: none). A query that fails ends
 seen.jsonl    its events, orders and messages, one JSON object per line
 
 It uses only the package's connection to the driver: the shim is what is tested.
@@ -54,9 +55,9 @@ class Script:
         is_free = facts["checkpoint_partitions"] is None and not facts["provider_chosen"]
         return bool(facts["stateful"]) and is_free
 
-    def prepare(self, query: str, counts: list[int]) -> None:
-        count = counts[self.rescales[query] % len(counts)]
-        self.order("PrepareMove", query=query, run=self.runs[query], partitions=count, tasks=1)
+    def prepare(self, query: str, counts: list[int], rate: int) -> None:
+        count, run = counts[self.rescales[query] % len(counts)], self.runs[query]
+        self.order("PrepareMove", query=query, run=run, partitions=count, tasks=1, bytes_per_second=rate)
 
     def rescale(self, query: str, counts: list[int]) -> None:
         count = counts[self.rescales[query] % len(counts)]
@@ -66,7 +67,7 @@ class Script:
     def follow(self, now: dict[str, Any]) -> None:
         if now["prepare"] not in (0, self.prepared):
             for query in self.facts:
-                self.prepare(query, now["counts"])
+                self.prepare(query, now["counts"], now["rate"])
         self.prepared = now["prepare"]
         if now["now"] not in (0, self.rescaled_now):
             for query in self.facts:

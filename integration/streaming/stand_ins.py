@@ -48,13 +48,14 @@ class ScriptedPolicy:
         every: int = 0,
         now: int = 0,
         prepare: int = 0,
+        rate: int = 0,
         counts: Sequence[int] = (3, 2),
         hold: bool = False,
         executors: int = 0,
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
+        With each new `prepare`, the next move is prepared, at this `rate` (bytes per second). It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
         requested, once (0: none).
         """
         fresh = self._orders.with_suffix(".new")
@@ -62,6 +63,7 @@ class ScriptedPolicy:
             "every": every,
             "now": now,
             "prepare": prepare,
+            "rate": rate,
             "counts": counts,
             "hold": hold,
             "executors": executors,

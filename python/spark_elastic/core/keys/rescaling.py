@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spark_elastic.core.keys.key import BOOL, Key, Kind, any_text, choice, duration, number, or_none, size, whole
+from spark_elastic.core.keys.key import (
+    BOOL,
+    Key,
+    Kind,
+    any_text,
+    choice,
+    duration,
+    number,
+    or_none,
+    size,
+    whole,
+)
 
 Mode = Literal["reactive", "adaptive", "off"]
 RescalePolicy = Literal["gain", "always"]
@@ -124,7 +135,8 @@ PREPARE_MOVES = Key(
     BOOL,
     True,
     "Copy a query's state to its new partitions while its micro-batches run, so that only the switch pauses "
-    "it. For state in RocksDB with checkpoint format 2 and changelogs. `false`: all of it is moved in a pause.",
+    "it. Needs state in RocksDB with checkpoint format 2 and changelogs. `false`: the state is moved in a "
+    "pause.",
     per_query="always",
 )
 MAX_COPY_TASKS = Key[int | None](

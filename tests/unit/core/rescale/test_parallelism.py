@@ -73,10 +73,10 @@ def gain(**change: float) -> Gain:
         "before_ms": 312.0,
         "after_ms": 268.0,
         "batches": 60.0,
-        "cost_ms": 1_500,
         **change,
     }
-    return Gain(slots=3, horizon_ms=600_000, min_increase=1, **facts)
+    cost = MoveCost(pause_ms=1_500)
+    return Gain(slots=3, horizon_ms=600_000, cost=cost, min_increase=1, **facts)
 
 
 def test_a_gain_is_compared_as_it_is_and_rounded_where_it_is_written() -> None:

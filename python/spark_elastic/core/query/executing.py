@@ -326,7 +326,7 @@ class Executing(QueryState):
         self.preparing = Preparation(partitions=target, since=step.now, order=order, slowdown_ms=lost_ms)
 
     def _copy_again(self, step: Step) -> None:
-        """Order the same copy once more: nobody knows whether it is under way."""
+        """Order the same copy once more: whether it is under way is not known."""
         assert self.preparing is not None
         if step.record.moves.moved:
             self._drop_copy(step, _Running(step, self).choice)
@@ -361,7 +361,7 @@ class Executing(QueryState):
         return self.preparing
 
     def _lose_patience(self, step: Step) -> None:
-        """Let others begin: nobody knows how long the copy takes."""
+        """Let others begin: how long the copy takes is not known."""
         assert self.preparing is not None
         self.moving_until = None
         step.report_unfinished(self.preparing.partitions)

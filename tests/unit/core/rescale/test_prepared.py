@@ -449,6 +449,22 @@ class TestCost:
         numbers = decision.numbers
         assert (numbers["cost_ms"], numbers["pause_ms"], numbers["slowdown_ms"]) == (536, 250, 286)
 
+    def test_policies_hear_of_the_pause_alone_and_of_no_batch_beside_the_copy(self, stage: Stage) -> None:
+        scene = stage(**AT_ONCE, mode="adaptive", policy=("autoscale",), max_executors=2)
+        scene.start(2, 2)
+        scene.running(2, evolve(PREPARED, trigger_ms=10_000))
+        bounds = {"shuffle": (4, 8)}
+        scene.batches(312, 312, 312, partitions=2)
+        scene.send(RequirementsRequested, query="counts", bounds=bounds, by="somebody")
+        scene.batches(312, partitions=2)
+        memory = scene.scheduler._planner._memories["counts"]
+        assert copy(scene) is not None
+        scene.batches(900, 900, partitions=2)
+        assert [sample.steady for sample in memory.samples] == [True] * 3 + [False] * 3
+        scene.copied()
+        scene.rescaled(took_ms=250, prepared=True)
+        assert memory.pauses_ms == (250,)
+
     def test_a_copy_that_was_replaced_is_part_of_it(self, scene: Scene) -> None:
         preparing(scene)
         scene.batches(412, partitions=2)

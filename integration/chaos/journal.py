@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import define, field
 
 from integration.chaos.settings import AT_ONCE
-from spark_elastic.core.actions import Action, CancelQuery, Rescale, StartQuery
+from spark_elastic.core.actions import Action, CancelQuery, PrepareMove, Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.events import (
     ActionDone,
     ActionFailed,
@@ -42,7 +42,7 @@ class Moves:
     _stateful: dict[str, bool] = field(factory=dict)
     _counts: dict[str, int] = field(factory=dict)
     _ordered: dict[str, Rescale] = field(factory=dict)
-    _moving: dict[str, Rescale | StartQuery] = field(factory=dict)
+    _moving: dict[str, Rescale | PrepareMove | StartQuery] = field(factory=dict)
     _fresh: set[str] = field(factory=set)
 
     @classmethod
@@ -69,10 +69,18 @@ class Moves:
             case StartQuery(partitions=int(partitions), rescalable=False) if self._stateful.get(action.query):
                 if self._counts.get(action.query, partitions) != partitions:
                     self._begin(action, place)
+            case PrepareMove(query=query):
+                # A copy for the present count only drops the one before; the rescale after one is its end.
+                if self._counts.get(query) == action.partitions:
+                    self._moving.pop(query, None)
+                else:
+                    self._begin(action, place)
+            case TakeSavepoint(query=query, stop=True) if isinstance(self._moving.get(query), PrepareMove):
+                self._moving.pop(query)
             case CancelQuery():
                 self._moving.pop(action.query, None)
 
-    def _begin(self, order: Rescale | StartQuery, place: str) -> None:
+    def _begin(self, order: Rescale | PrepareMove | StartQuery, place: str) -> None:
         another = order.query not in self._moving
         self._moving[order.query] = order
         self.at_once = max(self.at_once, len(self._moving))
@@ -114,7 +122,7 @@ class Moves:
         if partitions is not None:
             self._counts[facts.query] = partitions
 
-    def _end(self, query: str, run: str | None = None) -> Rescale | StartQuery | None:
+    def _end(self, query: str, run: str | None = None) -> Rescale | PrepareMove | StartQuery | None:
         """End the move of a query, unless it belongs to another run; return its order."""
         order = self._moving.get(query)
         if order is None or run not in (None, order.run):

@@ -73,6 +73,7 @@ ACTION_TYPES: tuple[type[ac.Action], ...] = (
     ac.CancelQuery,
     ac.TakeSavepoint,
     ac.Rescale,
+    ac.PrepareMove,
     ac.BoundSources,
     ac.LimitRows,
     ac.KeepText,

@@ -331,6 +331,8 @@ def _row(query: Json, *, bounded: bool, lag: bool) -> Sequence[Text]:
 def _partitions(query: Json) -> str:
     now, target = query["partitions"], query["target"]
     text = "–" if now is None else str(now)
+    if query["preparing"] is not None:
+        return f"preparing {text} → {query['preparing']['partitions']}"
     return text if target in (None, now) else f"{text} → {target}"
 
 

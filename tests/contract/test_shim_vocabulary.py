@@ -46,7 +46,7 @@ ATOMS: Mapping[Any, str] = {
     Decision: "JsonNode",  # the shim passes it on unread
 }
 # Values that can exceed 32 bits.
-LONG = re.compile(r"(?:.*_)?(?:ms|bytes|rows)|at|started|joined|launched")
+LONG = re.compile(r"(?:.*_)?(?:ms|bytes|rows)|bytes_per_second|at|started|joined|launched")
 
 
 def snake(name: str) -> str:

@@ -10,6 +10,7 @@ from spark_elastic.core.actions import (
     Action,
     CancelQuery,
     HoldQuery,
+    PrepareMove,
     Report,
     Rescale,
     StartQuery,
@@ -44,7 +45,7 @@ class Checked(StandIn):
         match action:
             case StartQuery():
                 self.check_bounds(action)
-            case Rescale():
+            case Rescale() | PrepareMove():
                 self.check_bounds(action)
                 self.check_rescale(action)
         super().take(action)
@@ -65,7 +66,9 @@ class Checked(StandIn):
                         # No state is moved, or an earlier decision, made while there were slots, is repeated.
                         reported.add(decision.query)
                         settled.add(decision.query)
-                case Rescale():
+                    if decision.reason in ("rescale_prepared", "preparation_failed"):
+                        reported.add(decision.query)
+                case Rescale() | PrepareMove():
                     assert action.query in reported, "a rescale without a reason"
                     assert action.query in settled or slots > 0, "rescaled without a slot to do it on"
                 case HoldQuery():
@@ -80,8 +83,12 @@ class Checked(StandIn):
         recent = [query for query, since in self.moves_since.items() if now < since + PATIENCE_MS]
         assert len(recent) <= self.scene.settings.max_concurrent_rescales, "too many move at once"
 
-    def moves_state(self, order: Action) -> TypeGuard[StartQuery | Rescale]:
-        if not isinstance(order, StartQuery | Rescale) or order.query not in self.phase:
+    def moves_state(self, order: Action) -> TypeGuard[StartQuery | Rescale | PrepareMove]:
+        if not isinstance(order, StartQuery | Rescale | PrepareMove) or order.query not in self.phase:
+            return False
+        if isinstance(order, PrepareMove) and (
+            order.id in self.given_up or order != self.ordered_copies(order.query)[-1]
+        ):
             return False
         if isinstance(order, StartQuery) and self.phase[order.query] != "held":
             return False  # a running query ignores a start, and a restart after a failure moves no state
@@ -89,7 +96,7 @@ class Checked(StandIn):
         in_force = self.partitions.get(order.query, facts.checkpoint_partitions)
         return facts.stateful and order.partitions is not None and in_force not in (None, order.partitions)
 
-    def check_rescale(self, order: Rescale) -> None:
+    def check_rescale(self, order: Rescale | PrepareMove) -> None:
         facts = self.facts[order.query]
         assert order.cause in self.changes or not self.given_to(order.query).hands_off
         assert self.phase[order.query] == "running", "rescaled while it stands still"
@@ -103,7 +110,7 @@ class Checked(StandIn):
         has_format = facts.provider == "rocksdb" and facts.checkpoint_format == 2
         return facts.stateful and not has_format and not makes_rescalable(facts, given)
 
-    def check_bounds(self, action: StartQuery | Rescale) -> None:
+    def check_bounds(self, action: StartQuery | Rescale | PrepareMove) -> None:
         given = self.given_to(action.query)
         # Actions that were pending before the bounds changed come first and follow the old bounds.
         held = given.mode == "adaptive" and not given.hands_off
@@ -189,8 +196,10 @@ class Checked(StandIn):
         """A query whose state may be moving is not in the state Executing."""
         for query in () if self.forgets else self.phase:
             machine = self.scene.scheduler._machines[query]
-            if machine.record.state.name == "Executing" and machine.record.facts.stateful:
+            state = machine.record.state
+            if state.name == "Executing" and machine.record.facts.stateful:
                 assert not self.rescales(query)
+                assert state.preparing or not any(map(self.moves_state, self.ordered_copies(query)))
 
     @invariant()
     def nobody_waits_for_what_is_there(self) -> None:

@@ -15,6 +15,7 @@ from spark_elastic.core.actions import (
     FailQuery,
     HoldQuery,
     KillExecutors,
+    PrepareMove,
     RequestExecutors,
     Rescale,
     StartQuery,
@@ -25,7 +26,7 @@ from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import Scene, snapshot
 
 ABOUT_EXECUTORS = RequestExecutors | KillExecutors | DecommissionExecutors
-ORDERS = StartQuery | Rescale | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS
+ORDERS = StartQuery | Rescale | PrepareMove | FailQuery | CancelQuery | TakeSavepoint | ABOUT_EXECUTORS
 
 
 class StandIn(RuleBasedStateMachine):
@@ -35,6 +36,8 @@ class StandIn(RuleBasedStateMachine):
     `fresh` are queries that have committed no micro-batch since the policy learned that their state was
     moved.
     `excused` allows more to run than the lower bounds permit: slots were lost, or other bounds were declared.
+    `copies` are the counts for which the state of a query is copied; orders of copies that the policy
+    no longer waits for are `given_up`.
     `changes` are the events that change bounds; for queries in `taken_back`, the settings count.
     """
 
@@ -49,6 +52,8 @@ class StandIn(RuleBasedStateMachine):
         self.open: list[Action] = []
         self.failures: dict[str, ev.Failure] = {}
         self.fresh: set[str] = set()
+        self.copies: dict[str, int] = {}
+        self.given_up: set[str] = set()
         self.stopped: set[str] = set()
         self.bounds: dict[str, tuple[int, int]] = {}
         self.taken_back: frozenset[str] = frozenset()
@@ -73,6 +78,8 @@ class StandIn(RuleBasedStateMachine):
         """Keep an action if it is an order."""
         if isinstance(action, ORDERS):
             self.open.append(action)
+        if isinstance(action, TakeSavepoint) and action.stop:
+            self.given_up.update(copy.id for copy in self.ordered_copies(action.query))
 
     def hears_how_to_begin(self, order: StartQuery | HoldQuery) -> None:
         if order.rescalable and self.phase.get(order.query) == "held":
@@ -105,6 +112,8 @@ class StandIn(RuleBasedStateMachine):
                 self.runs_now(query)
             case Rescale(query=query):
                 self.answer_rescale(order, well)
+            case PrepareMove():
+                self.answer_copy(order, well)
             case FailQuery(query=query) if self.phase.get(query) in ("held", "failed"):
                 self.outcome(order, well)
                 if well:
@@ -148,7 +157,27 @@ class StandIn(RuleBasedStateMachine):
             self.answer(earlier, well)
         if runs and well:
             self.use(query, order.partitions)
-        self.outcome(order, runs and well)
+        prepared = self.copies.pop(query, None) == order.partitions
+        self.outcome(order, runs and well, prepared=prepared)
+
+    def answer_copy(self, order: PrepareMove, well: bool) -> None:
+        """Copy the state, or drop the copy; a newer order has replaced the older ones."""
+        query = order.query
+        self.copies.pop(query, None)
+        for older in self.ordered_copies(query):
+            if int(older.id[1:]) < int(order.id[1:]):
+                self.open.remove(older)
+                self.outcome(older, False)
+        newest = not self.ordered_copies(query)
+        copied = newest and well and self.phase.get(query) == "running"
+        if copied and order.partitions != self.partitions[query]:
+            self.copies[query] = order.partitions
+        self.outcome(order, copied)
+
+    def ordered_copies(self, query: str) -> list[PrepareMove]:
+        """Return the open orders to copy the state of a query in the order they were given."""
+        found = [order for order in self.open if isinstance(order, PrepareMove) and order.query == query]
+        return sorted(found, key=lambda order: int(order.id[1:]))
 
     def rescales(self, query: str, before: Rescale | None = None) -> list[Rescale]:
         """Return the open rescales of a query in the order they were given."""
@@ -164,9 +193,9 @@ class StandIn(RuleBasedStateMachine):
             self.fresh.add(query)
         self.partitions[query] = count
 
-    def outcome(self, order: Action, well: bool) -> None:
+    def outcome(self, order: Action, well: bool, **more: bool) -> None:
         if well:
-            self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=100)
+            self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=100, **more)
         else:
             self.send(ev.ActionFailed, action=order.id, query=ordered_for(order), error="no")
 
@@ -182,6 +211,7 @@ class StandIn(RuleBasedStateMachine):
             self.partitions.pop(query, None)
             self.failures.pop(query, None)
             self.fresh.discard(query)
+            self.copies.pop(query, None)
             self.see(self.scene.terminated(query, error, f"r{query}"))
 
     # Time and state of the world

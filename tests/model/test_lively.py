@@ -11,7 +11,7 @@ from spark_elastic.core.failures.strategy import FixedDelay
 from spark_elastic.core.settings import CoreSettings
 from tests.model.test_lives import FAILURES, QUERIES, Lives
 from tests.model.test_resumed_lives import ResumedLives
-from tests.unit.core.builder import OLD, STATEFUL, STATELESS
+from tests.unit.core.builder import OLD, PREPARED, STATELESS
 
 pytestmark = pytest.mark.long
 
@@ -35,7 +35,7 @@ class LivelyLives(Lives):
     @initialize(given=SETTINGS, cores=st.integers(1, 3))
     def begin(self, given: CoreSettings, cores: int) -> None:
         super().begin(given, cores)
-        for query, facts in (("q0", STATEFUL), ("q1", OLD), ("q2", STATELESS)):
+        for query, facts in (("q0", PREPARED), ("q1", OLD), ("q2", STATELESS)):
             self.submitted(query, facts)
         self.carry_out_all()
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import StartQuery
+from spark_elastic.core.actions import Action, StartQuery
 from spark_elastic.core.bounds.declared import WantedSharing
 from spark_elastic.core.failures.strategy import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from spark_elastic.core.keys.periods import ExcludedPeriod, Window
 from spark_elastic.core.settings import CoreSettings
 from tests.model.checked import Checked
-from tests.unit.core.builder import OLD, STATEFUL, STATELESS
+from tests.unit.core.builder import OLD, PREPARED, STATEFUL, STATELESS
 
 pytestmark = pytest.mark.long
 
@@ -28,6 +28,8 @@ FACTS = st.sampled_from(
         STATEFUL,
         STATELESS,
         OLD,
+        PREPARED,
+        evolve(OLD, prepares_moves=True),
         evolve(OLD, provider="hdfs"),
         evolve(STATEFUL, provider="hdfs", checkpoint_format=1),
         evolve(STATEFUL, trigger="available_now", trigger_ms=0),
@@ -45,6 +47,7 @@ SETTINGS = st.builds(
     max_delay_ms=st.sampled_from([None, 0, 5_000]),
     min_parallelism_increase=st.sampled_from([1, 2]),
     max_concurrent_rescales=st.sampled_from([1, 1, 2, 4]),
+    max_copy_tasks=st.sampled_from([None, 1, 3]),
     scaling_interval_max_ms=st.sampled_from([None, 20_000]),
     rescale_policy=st.sampled_from(["gain", "always"]),
     restart=st.sampled_from(
@@ -175,7 +178,8 @@ class Lives(Checked):
     def run_fails(self, query: str, failure: ev.Failure, refused: bool) -> None:
         """A failure cancels a rescale that was not carried out, whether or not the shim reports that."""
         if self.phase.get(query) == "running":
-            pending = self.rescales(query)
+            pending: list[Action] = [*self.rescales(query), *self.ordered_copies(query)]
+            self.copies.pop(query, None)
             # A start that came too late does not answer this failure.
             late = [order for order in self.open if isinstance(order, StartQuery) and order.query == query]
             self.open = [order for order in self.open if order not in (*pending, *late)]

@@ -15,6 +15,7 @@ from spark_elastic.core.actions import (
     Action,
     CancelQuery,
     FailQuery,
+    PrepareMove,
     Rescale,
     StartQuery,
     TakeSavepoint,
@@ -124,6 +125,13 @@ class ResumedLives(Lives):
             case Rescale(query=query) if self.phase.get(query) == "running":
                 self.open = [open for open in self.open if open not in self.rescales(query, before=order)]
                 self.use(query, order.partitions)
+                self.copies.pop(query, None)
+            case PrepareMove(query=query) if self.phase.get(query) == "running":
+                older = [copy for copy in self.ordered_copies(query) if int(copy.id[1:]) < int(order.id[1:])]
+                self.open = [open for open in self.open if open not in older]
+                self.copies.pop(query, None)
+                if order.partitions != self.partitions[query]:
+                    self.copies[query] = order.partitions
 
     def ends_unheard(self, query: str) -> None:
         self.phase.pop(query, None)

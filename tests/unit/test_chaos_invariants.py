@@ -224,6 +224,41 @@ def test_too_many_moves_at_once_are_named(
     assert len(found.broken) == 1
 
 
+def copy(number: int, query: int, partitions: int = 2) -> ac.PrepareMove:
+    return ac.PrepareMove(
+        id=f"c{number}", cause="s0", query=f"q{query}", run="r", partitions=partitions, tasks=1
+    )
+
+
+def test_a_copy_counts_as_a_move_until_its_rescale_has_ended(tmp_path: Path) -> None:
+    begun: tuple[ev.Event | ac.Action, ...] = (*SUBMITTED, *MOVING[1:], copy(1, 0))
+    copied = ev.ActionDone(id="d", at=2, action="c1", query="q0", took_ms=1)
+    switched = ev.ActionDone(id="e", at=3, action="a9", query="q0", took_ms=1, prepared=True)
+    another = rescale(7, AT_ONCE)
+    since: tuple[ev.Event | ac.Action, ...] = (copied, rescale(9, 0))
+    for still in (since[:0], since[:1], since):
+        found = read(tmp_path / f"{len(still)}.jsonl", *begun, *still, another)
+        assert found.at_once == AT_ONCE + 1
+        assert len(found.broken) == 1
+    found = read(tmp_path / "through.jsonl", *begun, *since, switched, another)
+    assert (found.at_once, found.moved, found.broken) == (AT_ONCE, 1, [])
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        copy(2, 0, partitions=1),
+        ac.TakeSavepoint(id="s", cause="s0", query="q0", run="r", target="/s", within="/s", stop=True),
+        ev.QueryFailed(id="e", at=2, query="q0", run="r", failure=ev.Failure(error="ill")),
+    ],
+    ids=lambda end: type(end).__name__,
+)
+def test_a_copy_that_is_dropped_makes_room(tmp_path: Path, end: ev.Event | ac.Action) -> None:
+    begun: tuple[ev.Event | ac.Action, ...] = (*SUBMITTED, *MOVING[1:], copy(1, 0))
+    found = read(tmp_path / "journal.jsonl", *begun, end, rescale(7, AT_ONCE))
+    assert (found.at_once, found.broken) == (AT_ONCE, [])
+
+
 def test_what_moves_no_state_does_not_count(tmp_path: Path) -> None:
     others = (submitted(8, STATELESS), rescale(8, 8), start(AT_ONCE, None), start(AT_ONCE, 1))
     found = read(tmp_path / "journal.jsonl", *SUBMITTED, *MOVING, *others)

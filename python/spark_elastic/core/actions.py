@@ -169,6 +169,22 @@ class Rescale(QueryOrder):
 
 
 @frozen(kw_only=True)
+class PrepareMove(QueryOrder):
+    """Copy the state of a running query to another count while its micro-batches run, and follow its changes.
+
+    It is done once a rescale to that count only has to switch over. It replaces an earlier preparation; one
+    for the same count continues it, and one for the present count drops it. The copy runs at most `tasks`
+    tasks at once (at least 1) and keeps to `bytes_per_second` on average, by pauses between tasks; 0 for no
+    limit. Until the rescale nothing of the checkpoint has changed. The shim drops a preparation on its own if
+    a micro-batch fails or the query ends.
+    """
+
+    partitions: int
+    tasks: int
+    bytes_per_second: int = 0
+
+
+@frozen(kw_only=True)
 class SourceBounds:
     """The minimum and maximum number of tasks that read a source in a micro-batch.
 

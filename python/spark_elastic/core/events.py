@@ -82,7 +82,7 @@ class SourceFacts:
 
 @frozen(kw_only=True)
 class QueryFacts:
-    """The facts about a streaming query that do not change between two starts of it.
+    """The facts about a streaming query, most of which do not change between two starts of it.
 
     `global_state` says that it has an operator without keys, such as ``groupBy().count()`` or ``limit``:
     Spark keeps the state of such an operator in a single partition, whatever the count. `trigger_ms` is 0
@@ -90,11 +90,12 @@ class QueryFacts:
     ``spark.sql.shuffle.partitions``, None if unset. `checkpoint_partitions` is None for a new checkpoint.
     `pending` says that the last batch of the checkpoint was started but not committed: that batch has to run
     before the state can be re-partitioned. `sources` are in the order in which the checkpoint numbers them.
-    `moves_state` says that this Spark can re-partition state, whatever the checkpoint. `kept_bounds` and
-    `kept_batches` are the texts that ``KeepText`` has left beside the checkpoint. `provider_chosen` says that
-    the store stays as it is, and `store_needed` that its code works in Spark's own store alone, whatever its
-    user has set. `original_since` is when a converted state has first committed a micro-batch (epoch ms), 0
-    if it has not, None if no original of it is kept.
+    `moves_state` says that this Spark can re-partition state, whatever the checkpoint, and `prepares_moves`
+    that it can copy the state of this query beside its micro-batches: RocksDB with changelogs, format 2 and
+    no checksums of rows. `kept_bounds` and `kept_batches` are the texts that ``KeepText`` has left beside the
+    checkpoint. `provider_chosen` says that the store stays as it is, and `store_needed` that its code works
+    in Spark's own store alone, whatever its user has set. `original_since` is when a converted state has
+    first committed a micro-batch (epoch ms), 0 if it has not, None if no original of it is kept.
     """
 
     query: str
@@ -113,6 +114,7 @@ class QueryFacts:
     pending: bool = False
     in_place: bool
     moves_state: bool = True
+    prepares_moves: bool = False
     sources: tuple[SourceFacts, ...] = ()
     kept_bounds: str | None = None
     kept_batches: str | None = None
@@ -340,9 +342,14 @@ class ActionOutcome(Event):
 
 @frozen(kw_only=True)
 class ActionDone(ActionOutcome):
-    """The action has been carried out, in `took_ms`."""
+    """The action has been carried out, in `took_ms`.
+
+    For a rescale that is the pause. One that was `prepared` only had to switch over; if the preparation broke
+    at the last moment, the state was moved in the pause.
+    """
 
     took_ms: int
+    prepared: bool = False
 
 
 @frozen(kw_only=True)

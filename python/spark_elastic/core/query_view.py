@@ -20,6 +20,7 @@ from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.reasons.catalogue import message
 from spark_elastic.core.rescale.gain import Measurements, Point, fit
 from spark_elastic.core.rescale.history import RescaleRecord
+from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.rescale.situation import repartition_obstacle, untouched
 from spark_elastic.core.settings import CoreSettings
 
@@ -39,11 +40,12 @@ class QueryView:
     `history`, `exceptions` and `savepoints` have the newest first. `saving` says that a savepoint is ordered.
     `requirements_number` is the number of the requirements in force in the history. `entered` is when it
     entered its state (epoch ms), `stayed_ms` the time that it spent in each state that it has left.
-    `declared` are the requirements that were declared for it, `requirements` those in force, which a policy
-    may have narrowed. `settings` are those in force for it, next to those of the `application`. `pace` and
-    `points` are the measurements of its micro-batches; a `held` one waits to be started. `plan` is a policy's
-    decision for it, None where its declared bounds alone count. `reading` is how its sources are read, None
-    where its micro-batches may have a shuffle.
+    `preparing` is the copy of its state that is under way, None without one. `declared` are the requirements
+    that were declared for it, `requirements` those in force, which a policy may have narrowed. `settings` are
+    those in force for it, next to those of the `application`. `pace` and `points` are the measurements of its
+    micro-batches; a `held` one waits to be started. `plan` is a policy's decision for it, None where its
+    declared bounds alone count. `reading` is how its sources are read, None where its micro-batches may have
+    a shuffle.
     """
 
     facts: QueryFacts
@@ -53,6 +55,7 @@ class QueryView:
     stayed_ms: Mapping[str, int]
     partitions: int | None
     target: int | None
+    preparing: Preparation | None
     requirements: Requirements
     declared: Requirements
     share: Share
@@ -127,6 +130,7 @@ class Queries(Mapping[str, QueryView]):
             stayed_ms=dict(record.stayed_ms),
             partitions=record.partitions,
             target=record.target,
+            preparing=record.state.preparing,
             requirements=record.requirements,
             declared=record.declared,
             share=record.shares.now,

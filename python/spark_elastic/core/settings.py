@@ -49,6 +49,9 @@ class CoreSettings:
     max_checkpoint_failures: int = of(rescaling.MAX_CHECKPOINT_FAILURES)
     min_parallelism_increase: int = of(rescaling.MIN_PARALLELISM_INCREASE)
     max_concurrent_rescales: int = of(rescaling.MAX_CONCURRENT_RESCALES)
+    prepare_moves: bool = of(rescaling.PREPARE_MOVES)
+    max_copy_tasks: int | None = of(rescaling.MAX_COPY_TASKS)
+    max_copy_rate: int | None = of(rescaling.MAX_COPY_RATE)
     scaling_interval_max_ms: int | None = of(rescaling.SCALING_INTERVAL_MAX_MS)
     rescale_policy: RescalePolicy = of(rescaling.RESCALE_POLICY)
 

@@ -46,8 +46,9 @@ TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     },
     EXECUTING: {
         RESTARTING: (
-            "The state is moved at the next micro-batch boundary, because another partition count pays; or a "
-            "micro-batch failed, and the restart strategy allows another attempt."
+            "The state is moved at the next micro-batch boundary, or switched over to its copy, because "
+            "another partition count pays; or a micro-batch failed, and the restart strategy allows another "
+            "attempt."
         ),
         STOP_WITH_SAVEPOINT: "A stop with a savepoint was requested.",
         FAILING: "The query failed permanently, or had no executor for as long as allowed.",

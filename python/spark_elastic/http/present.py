@@ -24,6 +24,7 @@ from spark_elastic.core.policies.policy import Outlook, QueryWish
 from spark_elastic.core.query.record import RunFailure, Savepoint
 from spark_elastic.core.query_view import Obstacle, QueryView
 from spark_elastic.core.rescale.history import Cause, RescaleRecord, Status, Stay, TerminatedReason
+from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.transitions import FINISHED, TRANSITIONS
 from spark_elastic.http.bounds_body import BOUNDS, VERTEX_ID, VERTEX_NAME, vertex_ids
 from spark_elastic.http.errors import LARGEST
@@ -224,6 +225,11 @@ _OBSTACLE = Object[Obstacle](
     message=TEXT.of(lambda it: it.message, "The reason in a sentence, with what to type if that changes it."),
 )
 
+_PREPARING = Object[Preparation](
+    partitions=COUNT.of(lambda it: it.partitions, "The partitions that its state is copied to."),
+    since=TIME.of(lambda it: it.since),
+)
+
 QUERY = Object[Shown](
     "Query",
     id=TEXT.of(lambda it: it.view.facts.query, "The id of its checkpoint, the same in each run."),
@@ -237,6 +243,10 @@ QUERY = Object[Shown](
         lambda it: it.view.partitions, "Shuffle partitions in force; null: not known yet."
     ),
     target=or_null(COUNT).of(lambda it: it.view.target, "Partitions that it is scaling to; null: none."),
+    preparing=or_null(_PREPARING).of(
+        lambda it: it.view.preparing,
+        "The copy of its state for another number of partitions, while its micro-batches run; null: none.",
+    ),
     requirements=BOUNDS.of(lambda it: it.view.declared),
     vertexIds=map_(VERTEX_ID, "The id by which a client of Flink knows each vertex.", VERTEX_NAME).of(
         lambda it: vertex_ids(it.view.facts.query, (vertex.id for vertex in it.view.declared.vertices))
@@ -316,7 +326,15 @@ RESCALE = Object[RescaleRecord](
     slotsAfter=or_null(COUNT).of(lambda it: it.slots_after),
     partitionsBefore=or_null(COUNT).of(lambda it: it.partitions_before),
     partitionsAfter=or_null(COUNT).of(lambda it: it.partitions_after),
+    preparedMs=or_null(MS).of(
+        lambda it: it.prepared_ms,
+        "Milliseconds for which its state was copied while it ran; null: it was not, or moved in the pause.",
+    ),
     pausedMs=MS.of(lambda it: it.paused_ms, "Milliseconds during which the query was paused."),
+    firstBatchMs=or_null(MS).of(
+        lambda it: it.first_batch_ms,
+        "The duration of the first micro-batch with the new number of partitions; null: none yet.",
+    ),
     executorsUsed=or_null(TIME).of(
         lambda it: it.executors_used,
         "When the last executor that joined meanwhile got its first task; null: unknown.",

@@ -165,7 +165,7 @@ class Chronicle:
         if query is None:
             return
         query.reasons.add(decision.reason)
-        query.rescales += decision.reason in ("rescaled", "rescaled_unheard")
+        query.rescales += decision.reason in ("rescaled", "rescaled_prepared", "rescaled_unheard")
         if decision.reason in POLICY_REASONS and decision.before != decision.after:
             self._why = decision.reason
 

@@ -196,6 +196,8 @@ class Driver:
                 self.clock.after(self._start_ms(query), lambda: self._start(action))
             case ac.Rescale(query=query):
                 self.queries[query].rescale(action)
+            case ac.PrepareMove(query=query):
+                self.queries[query].prepare(action)
             case ac.CancelQuery(query=query):
                 self._done(action)
                 self.queries[query].end(None)

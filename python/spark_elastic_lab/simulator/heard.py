@@ -62,7 +62,7 @@ class RecordedQuery:
 
 @define
 class HeardQuery:
-    """The journal's record of one query: its micro-batches, its rescales and their pauses (ms).
+    """The journal's record of one query: its micro-batches, its rescales, their pauses and copies (ms).
 
     It `begins` with its first submission and `ends` when it has ended permanently, None if it has not (ms
     since the start). Its first start took `start_ms` from the order. With `shuffles`, its work is done after
@@ -73,6 +73,7 @@ class HeardQuery:
     samples: list[Sample] = field(factory=list)
     notes: QueryNotes = field(factory=QueryNotes)
     pauses_ms: list[int] = field(factory=list)
+    copies_ms: list[int] = field(factory=list)
     state_bytes: int = 0
     shuffles: bool = False
     run: str = ""
@@ -116,6 +117,7 @@ class Heard:
     # Decommissioned executors accept no more tasks.
     _leaving: set[str] = field(factory=set)
     _rescales: dict[str, ac.Rescale] = field(factory=dict)
+    _copies: dict[str, HeardQuery] = field(factory=dict)
     # The times of ordered starts that are not complete (ms since the start).
     _starts: dict[str, int] = field(factory=dict)
     # The time at which the executors that accept tasks last changed (epoch ms).
@@ -189,6 +191,8 @@ class Heard:
                 self.queries[query].shuffles = True
             case ev.ActionDone(action=action, took_ms=took_ms) if action in self._rescales:
                 self._rescaled(self._rescales.pop(action), took_ms)
+            case ev.ActionDone(action=action, took_ms=took_ms) if action in self._copies:
+                self._copies.pop(action).copies_ms.append(took_ms)
         if first:
             self.initial = len(self._staying)
         if self._staying != before:
@@ -199,6 +203,9 @@ class Heard:
         match action:
             case ac.Rescale(id=id):
                 self._rescales[id] = action
+            case ac.PrepareMove(id=id, query=query, partitions=partitions) if query in self.queries:
+                if partitions != self.queries[query].notes.partitions.at(self.now):
+                    self._copies[id] = self.queries[query]
             case ac.StartQuery(query=query):
                 self._starts[query] = self.now
             case ac.RequestExecutors(total=total):

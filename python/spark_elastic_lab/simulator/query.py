@@ -11,7 +11,7 @@ from attrs import define, evolve, field, frozen
 from attrs.validators import ge, min_len
 
 from spark_elastic.core import events as ev
-from spark_elastic.core.actions import Action, Rescale
+from spark_elastic.core.actions import Action, PrepareMove, Rescale
 from spark_elastic.core.events import SourceRead, StageCompleted
 from spark_elastic_lab.simulator.batches import BatchCost
 from spark_elastic_lab.simulator.cluster import Clock
@@ -34,8 +34,9 @@ class QuerySpec:
 
     `load` is its load, or a text for `load_of` in `load.py`. `trigger_s` is its trigger interval (s), 0 for
     as fast as possible. It starts with `partitions` unless the policy decides otherwise. If it is `stateful`,
-    a change of the count costs a pause of `move_s` (s), and `state_mb` is the reported size of its state
-    store. Raises ValueError for invalid values.
+    a change of the count costs a pause of `move_s` (s). With `copy_s` (s) its state is copied for so long
+    before, which takes nothing from its micro-batches; without, or if the copy is of no use, all is part of
+    the pause. `state_mb` is the reported size of its state store. Raises ValueError for invalid values.
     """
 
     name: str = field(validator=min_len(1))
@@ -44,6 +45,7 @@ class QuerySpec:
     stateful: bool = True
     partitions: int = field(default=200, validator=ge(1))
     move_s: float = field(default=2.0, validator=ge(0))
+    copy_s: float = field(default=0.0, validator=ge(0))
     state_mb: float = field(default=100.0, validator=ge(0))
     source: SourceSpec = field(factory=SourceSpec)
     cost: BatchCost = field(factory=BatchCost)
@@ -67,6 +69,7 @@ class QuerySpec:
             provider="rocksdb" if self.stateful else "hdfs",
             checkpoint_format=2 if self.stateful else 1,
             in_place=not self.stateful,
+            prepares_moves=self.stateful and self.copy_s > 0,
             sources=(ev.SourceFacts(name="kafka", limitable=self.source.most_rows is None),),
         )
 
@@ -86,7 +89,7 @@ class SimulatedQuery:
 
     It repeats its `recorded` properties, if there are any, and has `left` once it has ended as recorded.
     The running micro-batch has the number `batch`, started at `began`, and was `planned` with that many
-    partitions.
+    partitions. Its state is being copied as the order `copying` says, or `copied` for that count.
     """
 
     spec: QuerySpec
@@ -101,6 +104,8 @@ class SimulatedQuery:
     phase: Literal["held", "waiting", "running", "moving", "ended"] = "held"
     partitions: int = field(init=False)
     ordered: Rescale | None = None
+    copying: PrepareMove | None = None
+    copied: int | None = None
     batch: int = -1
     began: int = 0
     planned: int = 0
@@ -151,11 +156,33 @@ class SimulatedQuery:
             if self.phase == "waiting":
                 self._boundary()
 
+    def prepare(self, order: PrepareMove) -> None:
+        """Begin to copy the state, or drop the copy; the order replaces the one before."""
+        if self.phase == "ended":
+            self._failed(order, "the query has ended")
+            return
+        if self.copying is not None:
+            self._failed(self.copying, "another one was ordered after it")
+        self.copying = None
+        self.clock.forget((self.spec.name, "copy"))
+        if order.partitions in (self.partitions, self.copied):
+            self.copied = self.copied if order.partitions == self.copied else None
+            self._done(order, 0)
+        else:
+            self.copying, self.copied = order, None
+            took = round(self.spec.copy_s * 1_000)
+            self.clock.after(took, lambda: self._copied(order, took), (self.spec.name, "copy"))
+
+    def _copied(self, order: PrepareMove, took: int) -> None:
+        self.copying, self.copied = None, order.partitions
+        self._done(order, took)
+
     def end(self, error: str | None) -> None:
         """End the query permanently."""
         if self.phase == "running":
             self.slots.end(self.spec.name, self.clock.now)
         self.phase = "ended"
+        self.clock.forget((self.spec.name, "copy"))
         self.clock.forget((self.spec.name, "next"))
         self.clock.forget((self.spec.name, "idle"))
         self._say(ev.QueryTerminated, error=error)
@@ -216,12 +243,14 @@ class SimulatedQuery:
         else:
             self.phase = "moving"
             self.clock.forget((self.spec.name, "idle"))
-            pause = max(1, round(self.spec.move_s * 1_000))
-            self.clock.after(pause, lambda: self._moved(order, pause), (self.spec.name, "next"))
+            prepared, self.copied = self.copied == order.partitions, None
+            took_s = self.spec.move_s + (0 if prepared else self.spec.copy_s)
+            pause = max(1, round(took_s * 1_000))
+            self.clock.after(pause, lambda: self._moved(order, pause, prepared), (self.spec.name, "next"))
 
-    def _moved(self, order: Rescale, pause: int) -> None:
+    def _moved(self, order: Rescale, pause: int, prepared: bool) -> None:
         self._use(order.partitions, pause)
-        self._done(order, pause)
+        self._done(order, pause, prepared)
         self._boundary()
 
     def _use(self, partitions: int, pause: int) -> None:
@@ -281,8 +310,9 @@ class SimulatedQuery:
     def _say(self, kind: type[ev.Event], **fields: Any) -> None:
         self.tell(kind, query=self.spec.name, run=self.run, **fields)
 
-    def _done(self, order: Action, took_ms: int) -> None:
-        self.tell(ev.ActionDone, action=order.id, query=self.spec.name, took_ms=took_ms)
+    def _done(self, order: Action, took_ms: int, prepared: bool = False) -> None:
+        done = {"action": order.id, "query": self.spec.name, "took_ms": took_ms, "prepared": prepared}
+        self.tell(ev.ActionDone, **done)
 
     def _failed(self, order: Action, error: str) -> None:
         self.tell(ev.ActionFailed, action=order.id, query=self.spec.name, error=error)

@@ -205,6 +205,7 @@ def _recorded(query: HeardQuery, spec: QuerySpec, samples: Iterable[Sample], beg
 
 def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: ClusterSpec) -> QuerySpec:
     facts, samples = query.facts, query.samples
+    move = {"move_s": query.pauses_ms, "copy_s": query.copies_ms} if facts.stateful else {}
     cost = measured_cost(own)
     assert cost is not None
     row_us = cost.row_ms * 1_000
@@ -226,7 +227,7 @@ def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: Clust
             work_us=row_us if query.shuffles else 0,
             jitter=min(_MOST_JITTER, cost.jitter),
         ),
-        **({"move_s": median(query.pauses_ms) / 1_000} if facts.stateful and query.pauses_ms else {}),
+        **{name: median(took_ms) / 1_000 for name, took_ms in move.items() if took_ms},
     )
 
 

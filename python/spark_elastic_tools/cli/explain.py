@@ -136,7 +136,11 @@ def _outcome(rescale: Json) -> str:
     why = "" if rescale["reason"] == "succeeded" else f" ({rescale['reason']})"
     took = duration(rescale["ended"] - rescale["started"])
     paused = f"paused the query for {duration(rescale['pausedMs'])}" if rescale["pausedMs"] else "no pause"
-    return f"{rescale['status']}{why} after {took}, {paused}{_use(rescale)}; its cause was {rescale['cause']}"
+    copied, first = rescale["preparedMs"], rescale["firstBatchMs"]
+    prepared = "" if copied is None else f"prepared in {duration(copied)}, "
+    opened = "" if first is None else f", first micro-batch {duration(first)}"
+    parts = f"{prepared}{paused}{opened}{_use(rescale)}"
+    return f"{rescale['status']}{why} after {took}, {parts}; its cause was {rescale['cause']}"
 
 
 def _use(rescale: Json) -> str:

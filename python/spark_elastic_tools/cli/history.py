@@ -55,8 +55,9 @@ def _rescales(name: str, rescales: Sequence[Json]) -> Table:
     table.add_column("no.", justify="right")
     for column in ("began", "cause", "outcome"):
         table.add_column(column)
-    for column in ("slots", "partitions", "took", "paused", "executors used after"):
+    for column in ("slots", "partitions", "took", "prepared", "paused", "first batch"):
         table.add_column(column, justify="right")
+    table.add_column("executors used after", justify="right")
     for rescale in rescales:
         reason = "" if rescale["reason"] in (None, "succeeded") else f" ({rescale['reason']})"
         ended, used = rescale["ended"], rescale["executorsUsed"]
@@ -68,10 +69,16 @@ def _rescales(name: str, rescales: Sequence[Json]) -> Table:
             change(rescale["slotsBefore"], rescale["slotsAfter"]),
             change(rescale["partitionsBefore"], rescale["partitionsAfter"]),
             "–" if ended is None else duration(ended - rescale["started"]),
+            _took(rescale["preparedMs"]),
             duration(rescale["pausedMs"]),
+            _took(rescale["firstBatchMs"]),
             "–" if used is None else duration(used - rescale["started"]),
         )
     return table
+
+
+def _took(ms: int | None) -> str:
+    return "–" if ms is None else duration(ms)
 
 
 def change(before: int | None, after: int | None) -> str:

@@ -133,7 +133,8 @@ def _step(query: Json, vertex: str, bounds: Json, step: int, most: int) -> Json:
 def _now(query: Json, vertex: str) -> int | None:
     """Return the current or pending partitions of a vertex; for a source, the tasks that read it."""
     if vertex == "shuffle":
-        count = query["target"] or query["partitions"]
+        copy = query["preparing"]
+        count = query["target"] or (copy and copy["partitions"]) or query["partitions"]
     else:
         sources = (query["lastBatch"] or {}).get("sources", ())
         count = next((source["tasks"] for source in sources if source["vertex"] == vertex), None)

@@ -12,6 +12,7 @@ from spark_elastic.core.actions import (
     Action,
     CancelTimer,
     Decision,
+    PrepareMove,
     Report,
     Rescale,
     SetTimer,
@@ -38,6 +39,9 @@ STATEFUL = ev.QueryFacts(
     in_place=False,
 )
 """A small windowed count with a new checkpoint."""
+
+PREPARED = evolve(STATEFUL, prepares_moves=True)
+"""The same count, whose state can be copied beside its micro-batches."""
 
 TASK_FAILED = ("org.apache.spark.SparkException", "java.lang.IllegalStateException")
 """The causes of a failure that lies in the micro-batch alone."""
@@ -124,15 +128,21 @@ class Scene:
             actions = self.done(order, took_ms=200)
         return actions + self.send(ev.QueryStarted, query=query, run=run, partitions=partitions)
 
-    def rescaled(self, took_ms: int = 1_000) -> tuple[Action, ...]:
+    def rescaled(self, took_ms: int = 1_000, **more: Any) -> tuple[Action, ...]:
         """Carry out the last ordered rescale, which takes `took_ms`."""
         order = self.last_order("Rescale")
         assert order is not None
         self.now += took_ms
+        return self.done(order, took_ms, **more)
+
+    def copied(self, took_ms: int = 4_000) -> tuple[Action, ...]:
+        """Complete the last ordered copy of the state, which took `took_ms`."""
+        order = self.last_order("PrepareMove")
+        assert order is not None
         return self.done(order, took_ms)
 
-    def done(self, order: Action, took_ms: int = 1) -> tuple[Action, ...]:
-        return self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=took_ms)
+    def done(self, order: Action, took_ms: int = 1, **more: Any) -> tuple[Action, ...]:
+        return self.send(ev.ActionDone, action=order.id, query=ordered_for(order), took_ms=took_ms, **more)
 
     def fail(self, order: Action, error: str = "no space left") -> tuple[Action, ...]:
         return self.send(ev.ActionFailed, action=order.id, query=ordered_for(order), error=error)
@@ -198,10 +208,10 @@ class Scene:
         return actions
 
     def until_rescale(self) -> tuple[Action, ...]:
-        """Let timers fire, each at its time, until a rescale is ordered."""
+        """Let timers fire, each at its time, until a rescale is ordered, or the copy before it."""
         while self.timers:
             actions = self.advance(min(timer.at for timer in self.timers.values()) - self.now)
-            if any(isinstance(action, Rescale) for action in actions):
+            if any(isinstance(action, Rescale | PrepareMove) for action in actions):
                 return actions
         raise AssertionError("nothing is rescaled, and nothing is waited for")
 

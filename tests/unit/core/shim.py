@@ -11,6 +11,7 @@ _BATCH_MS = 300
 _ORDERS = (
     "StartQuery",
     "Rescale",
+    "PrepareMove",
     "FailQuery",
     "CancelQuery",
     "TakeSavepoint",
@@ -65,7 +66,7 @@ def carry_out(scene: Scene, order: ac.Action) -> None:
             count = partitions or view.partitions or view.facts.session_partitions
             scene.done(order, took_ms=100)
             scene.send(ev.QueryStarted, query=query, run=view.run, partitions=count)
-        case ac.Rescale():
+        case ac.Rescale() | ac.PrepareMove():
             scene.done(order, took_ms=100)
         case ac.FailQuery(query=query, message=message):
             scene.done(order, took_ms=0)

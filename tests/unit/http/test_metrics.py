@@ -15,7 +15,7 @@ from spark_elastic.core.actions import Rescale
 from spark_elastic.core.transitions import TRANSITIONS
 from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATEFUL, STATELESS
-from tests.unit.http.world import COUNTS, ID, NOW, World, world
+from tests.unit.http.world import AT_ONCE, COUNTS, ID, NOW, World, world
 
 REACTIVE = {"spark.elastic.schedulerMode": "reactive"}
 BATCH = {
@@ -298,13 +298,7 @@ def test_queries_that_come_and_go_leave_no_metrics_behind() -> None:
 
 
 def test_rescales_and_failures_are_told_apart() -> None:
-    conf = {
-        **REACTIVE,
-        "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
-        "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
-        "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
-    }
-    with world(conf) as running:
+    with world({**REACTIVE, **AT_ONCE}) as running:
         batch(running, started=NOW + 1)
         running.send(ev.ExecutorAdded, executor="3", host="h", cores=2)
         batch(running, batch=2, started=NOW + 600, at=NOW + 1_000)

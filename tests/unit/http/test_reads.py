@@ -11,7 +11,7 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATELESS
-from tests.unit.http.world import API, COUNTS, ID, NOW, OLD_COUNTS, World, world
+from tests.unit.http.world import ADAPTIVE, API, AT_ONCE, COUNTS, ID, NOW, OLD_COUNTS, World, world
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,23 @@ def test_rescales_have_cause_reason_and_states(api: World) -> None:
     assert first["partitionsAfter"] == 4
     assert [stay["state"] for stay in first["states"]][:1] == ["Created"]
     assert first["pausedMs"] == 0
+
+
+def test_a_copy_of_the_state_is_shown_while_it_is_under_way_and_afterwards_what_it_took() -> None:
+    query, rescales = f"{API}/queries/{ID}", f"{API}/queries/{ID}/rescales"
+    with world({**ADAPTIVE, **AT_ONCE}, queries=[evolve(COUNTS, prepares_moves=True)]) as running:
+        assert running.get(query).json["preparing"] is None
+        assert running.prepares().partitions == 6
+        shown = running.get(query).json
+        assert (shown["state"], shown["partitions"], shown["target"]) == ("Executing", 4, None)
+        assert shown["preparing"] == {"partitions": 6, "since": NOW}
+        newest = running.get(rescales).json["rescales"][0]
+        assert (newest["status"], newest["preparedMs"], newest["firstBatchMs"]) == ("in_progress", None, None)
+        running.switches()
+        shown = running.get(query).json
+        assert (shown["partitions"], shown["preparing"], shown["rescales"]) == (6, None, 1)
+        newest = running.get(rescales).json["rescales"][0]
+        assert (newest["status"], newest["preparedMs"], newest["firstBatchMs"]) == ("completed", 4_000, 420)
 
 
 def test_exceptions_are_shown_with_what_was_made_of_them(api: World) -> None:

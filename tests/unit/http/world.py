@@ -35,6 +35,11 @@ ADAPTIVE = {
     "spark.elastic.schedulerMode": "adaptive",
     "spark.elastic.adaptiveScheduler.submission.resourceStabilizationTimeout": "0",
 }
+AT_ONCE = {
+    "spark.elastic.adaptiveScheduler.rescalePolicy": "always",
+    "spark.elastic.adaptiveScheduler.executing.cooldownAfterRescaling": "0",
+    "spark.elastic.adaptiveScheduler.executing.resourceStabilizationTimeout": "0",
+}
 NOW = 1_700_000_000_000
 API = "/elastic/api/v1"
 REQUIREMENTS = f"{API}/queries/{ID}/resource-requirements"
@@ -60,7 +65,10 @@ class Reply:
 
 
 class Shim:
-    """Carries out orders at once; with `deaf` it carries out none and keeps the loop waiting."""
+    """Carries out orders at once, except copies; with `deaf` it carries out none and keeps the loop waiting.
+
+    With `copied` a rescale only has to switch over.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -69,6 +77,7 @@ class Shim:
         self._ended = False
         self._sent = 0
         self.deaf = False
+        self.copied = False
         self.idle = 0
         self.actions: list[ac.Action] = []
 
@@ -76,7 +85,7 @@ class Shim:
         for value in actions:
             action = decode_action(value)
             self.actions.append(action)
-            self.send(*outcomes(action))
+            self.send(*outcomes(action, copied=self.copied))
         with self._changed:
             self.idle += not self._events
             self._changed.notify_all()
@@ -127,7 +136,7 @@ class Shim:
             self._changed.notify_all()
 
 
-def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
+def outcomes(action: ac.Action, *, copied: bool) -> list[tuple[type[ev.Event], dict[str, Any]]]:
     done = (ev.ActionDone, {"action": action.id, "query": ac.ordered_for(action), "took_ms": 5})
     match action:
         case ac.StartQuery(query=query, partitions=partitions):
@@ -135,7 +144,8 @@ def outcomes(action: ac.Action) -> list[tuple[type[ev.Event], dict[str, Any]]]:
         case ac.CancelQuery(query=query):
             return [done, (ev.QueryTerminated, {"query": query, "run": "r1"})]
         case ac.Rescale():
-            return [done]
+            kind, fields = done
+            return [(kind, {**fields, "prepared": True} if copied else fields)]
     return []
 
 
@@ -190,6 +200,27 @@ class World:
         reply = Reply(status=answer.status, headers=answer.headers, text=answer.body)
         check(method, path.removeprefix(API), reply.status, reply.headers, reply.text)
         return reply
+
+    def prepares(self) -> ac.PrepareMove:
+        """Let the query follow two more slots, and return the order to copy its state."""
+        for batch in (1, 2):
+            if batch == 2:
+                self.send(ev.ExecutorAdded, executor="3", host="h", cores=2)
+            self.commits(batch, partitions=4, duration_ms=300)
+        return self.shim.ordered(ac.PrepareMove)
+
+    def switches(self) -> None:
+        """Complete the copy after 4 s and the rescale after 5 ms, and commit a batch of 420 ms."""
+        self.shim.copied = True
+        copied = self.shim.ordered(ac.PrepareMove).id
+        self.send(ev.ActionDone, action=copied, query=ID, took_ms=4_000)
+        self.shim.settle()
+        self.commits(3, partitions=6, duration_ms=420)
+
+    def commits(self, batch: int, *, partitions: int, duration_ms: int) -> None:
+        """Commit a micro-batch that began just now."""
+        times = {"started": NOW + batch, "duration_ms": duration_ms}
+        self.send(ev.QueryProgress, query=ID, run="r1", batch=batch, partitions=partitions, **times)
 
     def bounds(self) -> tuple[int, int]:
         bound = self.get(REQUIREMENTS).json["shuffle"]["parallelism"]

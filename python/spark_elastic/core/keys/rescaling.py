@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from spark_elastic.core.keys.key import Key, Kind, any_text, choice, duration, number, or_none, whole
+from spark_elastic.core.keys.key import (
+    BOOL,
+    Key,
+    Kind,
+    any_text,
+    choice,
+    duration,
+    number,
+    or_none,
+    size,
+    whole,
+)
 
 Mode = Literal["reactive", "adaptive", "off"]
 RescalePolicy = Literal["gain", "always"]
@@ -118,6 +129,31 @@ MAX_CONCURRENT_RESCALES = Key(
     4,
     "Max queries whose state is moved at once. The others keep running and wait; the one that gains "
     "most is next.",
+)
+PREPARE_MOVES = Key(
+    "adaptiveScheduler.prepareMoves",
+    BOOL,
+    True,
+    "Copy a query's state to its new partitions while its micro-batches run, so that only the switch pauses "
+    "it. Needs state in RocksDB with checkpoint format 2 and changelogs. `false`: the state is moved in a "
+    "pause.",
+    per_query="always",
+)
+MAX_COPY_TASKS = Key[int | None](
+    "adaptiveScheduler.maxCopyTasks",
+    or_none(whole(1)),
+    None,
+    "Max tasks that copy a query's state at once while its micro-batches run. None: as many as it has slots "
+    "beyond its partitions; at least one.",
+    per_query="always",
+)
+MAX_COPY_RATE = Key[int | None](
+    "adaptiveScheduler.maxCopyRate",
+    or_none(size(1)),
+    None,
+    "Max bytes per second, on average, at which a query's state is copied while its micro-batches run. "
+    "None: no limit.",
+    per_query="always",
 )
 SCALING_INTERVAL_MAX_MS = Key[int | None](
     "adaptiveScheduler.scalingInterval.max",

@@ -99,8 +99,8 @@ class QueryMemory:
     ) -> None:
         """Process a committed micro-batch. Samples of an earlier run then only show how long batches take.
 
-        It is not `alone` if it had more than the slots of its query. `total` is the number of slots of all
-        executors, `interval_ms` the trigger interval.
+        It is not `alone` if it had more than the slots of its query, or shared them. `total` is the number of
+        slots of all executors, `interval_ms` the trigger interval.
         """
         if progress.run != self.run:
             self._put_aside(self.samples, at)

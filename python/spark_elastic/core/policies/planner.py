@@ -121,7 +121,7 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         partitions=record.partitions,
         held=record.run_state == "held",
         idle=record.load.pace.idle,
-        moving=any(order.kind == "rescale" for order in record.orders.pending.values()),
+        moving=any(order.kind in ("rescale", "prepare") for order in record.orders.pending.values()),
         movable=is_movable(record.facts, record.checkpoint.provider, own),
         samples=memory.samples,
         earlier=memory.earlier,
@@ -312,7 +312,8 @@ class Planner:
         """Process an event that a query has processed.
 
         With a `surplus` there are executors that are not wanted. Tasks run on them too, so a batch does not
-        show how long it takes with the slots that its query was granted. Nor does it alongside batch stages.
+        show how long it takes with the slots that its query was granted. Nor does it alongside batch stages
+        or a copy of the state.
         """
         own = record.settings or self.settings
         if not own.measures or isinstance(event, TaskEvent):
@@ -326,12 +327,13 @@ class Planner:
             batches_not_kept(event, memory)
         if record.shares.known.slots > 0:
             memory.runs_with(at, record.shares.known.slots, record.partitions)
-        if record.moves.ended and record.moves.cost_ms is not None:
-            memory.paused_for(record.moves.ended[-1], record.moves.cost_ms)
+        if record.moves.ended and record.moves.pause_ms is not None:
+            memory.paused_for(record.moves.ended[-1], record.moves.pause_ms)
         batch = record.load.pace.latest
         if isinstance(event, ev.QueryProgress) and event.run == record.run and batch is not None:
+            beside_others = surplus or self._batch.busy or record.state.preparing is not None
             memory.batch(
-                event, batch, at, alone=not (surplus or self._batch.busy), total=record.shares.known.total,
+                event, batch, at, alone=not beside_others, total=record.shares.known.total,
                 interval_ms=record.facts.trigger_ms,
             )  # fmt: skip
         if isinstance(event, ev.QueryIdle) and event.run == record.run:

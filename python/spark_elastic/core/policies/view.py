@@ -131,8 +131,9 @@ class Sample(Batch):
 
     `behind` is the number of rows that its sources had and it did not read, None if no source reports it.
     `offsets_behind` is that of the source with the partition furthest behind. A sample is not `steady` if the
-    slots or the partitions changed while it ran: its duration belongs to neither. `total` is the number of
-    slots of all executors when it was committed, whoever they were for, 0 if unknown.
+    slots or the partitions changed while it ran: its duration belongs to neither. Nor is it beside a copy of
+    the query's state. `total` is the number of slots of all executors when it was committed, whoever they
+    were for, 0 if unknown.
 
     `rows_per_batch` is the number of rows of one micro-batch, the mean if the sender has folded several into
     this one. `size` is the class of that number. `parallelism` is the number of slots that the batch has kept
@@ -195,7 +196,8 @@ class QueryMetrics:
     no wish exceeds them. `limited` are the limits in force since the last decision. `settings` are those that
     apply to it. `slots` is the number of slots that it can use now. `partitions` is the count in force, None
     while it is unknown. A query is `held` while it waits to be started, `idle` if it has had nothing to read
-    for a while, and `moving` if a rescale is ordered. `movable` says that its count can be changed at all.
+    for a while, and `moving` if a rescale, or the copy before it, is ordered. `movable` says that its count
+    can be changed at all.
 
     `samples` are its last micro-batches, `earlier` a few older ones with other slots or loads, `applied` is
     what it ran with, `wanted` what was wanted for it, each with the newest last. `granted` is the number of

@@ -2,23 +2,26 @@
 
 Decide, recheck and act are three moments. A change of slots or load makes the manager wait. The end of that
 wait (a later event) asks again. The state is moved only then, once few enough other queries move theirs.
-Changes in place cost nothing and wait for nothing.
+Where that is possible it is first copied while micro-batches run; the query leaves this state only to switch
+over. Changes in place cost nothing and wait for nothing.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import define
+from attrs import define, evolve
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.failures.poison import is_planned
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.preparing import drop_copy, order_copy, prepares_moves, usual_ms
 from spark_elastic.core.query.record import QueryRecord, Reactions
 from spark_elastic.core.query.states import QueryState
 from spark_elastic.core.query.step import Step
-from spark_elastic.core.rescale.concurrency import Candidate
+from spark_elastic.core.rescale.concurrency import PATIENCE_MS, Candidate
 from spark_elastic.core.rescale.history import Cause
+from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.rescale.situation import UNTOUCHED_TRIGGERS, Choice
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.transitions import EXECUTING
@@ -29,12 +32,14 @@ from spark_elastic.core.turn import Turn
 class Executing(QueryState):
     """A running query.
 
-    `batches` counts those since the start. `overdue_at` is when growth that does not pay is carried out
-    anyway. `again_at` is when a count that could not be put in force may be tried again. `lost_at` is when
-    slots were last lost, None once a batch that began later is committed: until then Spark is busy making up
-    for the loss, and a rescale would make the query wait for that twice. `queued` is the rescale that the
-    manager has agreed to, until the state may be moved. `alone_since` is the time since when there has been
-    no slot at all, and `ends_at` is when the query fails for that reason; None without either.
+    `batches` counts those since the start, or since a copy of the state was dropped. `overdue_at` is when
+    growth that does not pay is carried out anyway. `again_at` is when a count that could not be put in force
+    may be tried again. `lost_at` is when slots were last lost, None once a batch that began later is
+    committed: until then Spark is busy making up for the loss, and a rescale would make the query wait for
+    that twice. `queued` is the rescale that the manager has agreed to, until the state may be moved.
+    `preparing` is the copy of the state that then takes its place; it counts as a move until `moving_until`
+    (epoch ms), None without a copy, or if others no longer wait for it. `alone_since` is the time since when
+    there has been no slot at all, and `ends_at` is when the query fails for that reason; None without either.
     """
 
     name: ClassVar[str] = EXECUTING
@@ -45,13 +50,15 @@ class Executing(QueryState):
     again_at: int | None = None
     lost_at: int | None = None
     queued: Candidate | None = None
+    preparing: Preparation | None = None
+    moving_until: int | None = None
     alone_since: int | None = None
     ends_at: int | None = None
 
     @property
     def due(self) -> int | None:
         """The end of the manager's present phase, or the next moment that counts as a change on its own."""
-        times = (self.manager.due, self.overdue_at, self.again_at, self.ends_at)
+        times = (self.manager.due, self.overdue_at, self.again_at, self.moving_until, self.ends_at)
         return min((at for at in times if at is not None), default=None)
 
     def candidate(self, record: QueryRecord) -> Candidate | None:
@@ -104,11 +111,16 @@ class Executing(QueryState):
         step.change_settings(event.settings)
         self._look_for_executors(step)
         self.manager.retime(step.new_executing_manager())
-        if self.queued is None:
+        if self.preparing is not None:
+            self._keep_copying(step, _Running(step, self).choice)
+        elif self.queued is None:
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
 
-    def change_in_place_again(self, event: inner.Recovered, step: Step) -> None:
-        """Repeat a change in place that is not in force."""
+    def order_again(self, event: inner.Recovered, step: Step) -> None:
+        """Repeat the order to copy the state, or a change in place that is not in force."""
+        if self.preparing is not None:
+            self._copy_again(step)
+            return
         choice = _Running(step, self).choice
         if choice.way == "in_place":
             self._change_in_place(choice, step)
@@ -119,13 +131,18 @@ class Executing(QueryState):
             assert self.alone_since is not None
             step.fail_without_resources(step.now - self.alone_since)
             return
+        if self.moving_until is not None and step.now >= self.moving_until:
+            self._lose_patience(step)
+            return
         changed = False
         if self.overdue_at is not None and step.now >= self.overdue_at:
             self.overdue_at, changed = None, True
         if self.again_at is not None and step.now >= self.again_at:
             self.again_at, changed = None, True
         now = _Running(step, self)
-        if self.manager.advance(step.now, now) or (changed and self.manager.change(step.now, now)):
+        if self.preparing is not None:
+            self._keep_copying(step, now.choice)
+        elif self.manager.advance(step.now, now) or (changed and self.manager.change(step.now, now)):
             self._rescale(step, now.choice)
         else:
             self._say(step, now.choice, aloud=False)
@@ -141,6 +158,8 @@ class Executing(QueryState):
         """Record that the query runs with another count than was known."""
         step.started(event)
         self.batches = 0
+        if self.preparing is not None:
+            self._copy_again(step)  # it was started for a reason that is not known here
 
     def _look_for_executors(self, step: Step) -> None:
         """Note since when there is no executor, and how long that may last if tasks bring none."""
@@ -167,6 +186,8 @@ class Executing(QueryState):
             step.open_rescale(cause)
         if choice.way == "in_place":
             self._change_in_place(choice, step)
+        elif self.preparing is not None:
+            self._keep_copying(step, choice)
         elif self.queued is not None:
             self._stay_queued(step, choice)
         elif self.manager.change(step.now, now) or (enough_failed and self.manager.trigger(step.now, now)):
@@ -181,8 +202,11 @@ class Executing(QueryState):
 
     def measure_and_decide(self, event: ev.QueryProgress, step: Step) -> None:
         """Record the measurements, and use the end of each micro-batch to decide."""
-        # The first batch of a run loads classes and state, so it does not predict the next ones.
-        step.measured(event, warm=self.batches > 0)
+        if self.preparing is not None:
+            self.preparing = self.preparing.slowed(event.duration_ms, usual_ms(step.record, event.partitions))
+        # The first batch of a run loads classes and state, so it does not predict the next ones. Nor does one
+        # beside a copy.
+        step.measured(event, warm=self.batches > 0 and self.preparing is None)
         step.record.failures.poison.progressed()
         step.record.failures.batches.committed()
         self.batches += 1
@@ -194,7 +218,9 @@ class Executing(QueryState):
             return
         now = _Running(step, self)
         phase = self.manager.phase
-        if self.queued is not None:
+        if self.preparing is not None:
+            self._keep_copying(step, now.choice)
+        elif self.queued is not None:
             self._stay_queued(step, now.choice)
         elif (phase == "Idling" and self.manager.change(step.now, now)) or self.manager.trigger(
             step.now, now
@@ -240,13 +266,21 @@ class Executing(QueryState):
         """
         if is_planned(event.failure.offsets) and self.lost_at is None:
             step.record.failures.batches.failed()
-        if self.queued is not None:
+        if self.queued is not None or self.preparing is not None:
             self.manager.withdraw()  # the next choice needs the manager's agreement again
         step.record.failures.manager = self.manager
         step.run_failed(event.failure)
 
-    def take_over_the_count_in_place(self, event: ev.ActionDone, step: Step) -> None:
-        """Record that the count was changed in place."""
+    def switch_over_or_take_over_the_count(self, event: ev.ActionDone, step: Step) -> None:
+        """Order the rescale for which the state has been copied, or record a change in place."""
+        copied = self._answered(step)
+        if copied is not None:
+            copied = evolve(copied, copy_ms=event.took_ms)
+            numbers = {"copy_ms": event.took_ms}
+            before, after = step.record.partitions, copied.partitions
+            step.report("rescale_prepared", before=before, after=after, numbers=numbers)
+            self._move(copied.partitions, step, until=self.moving_until, copied=copied)
+            return
         order = step.rescale_order
         if order is not None:
             step.record.partitions = order.target
@@ -254,22 +288,85 @@ class Executing(QueryState):
                 step.record.target = None
                 step.close_rescale("succeeded")
 
-    def close_the_record(self, event: ev.ActionFailed, step: Step) -> None:
-        """Close the record of a rescale that failed."""
+    def move_in_a_pause_or_close_the_record(self, event: ev.ActionFailed, step: Step) -> None:
+        """Move state that could not be copied in a pause, or close the record of a rescale that failed."""
+        uncopied = self._answered(step)
+        if uncopied is not None:
+            self._move(uncopied.partitions, step, until=self.moving_until)
+            return
         order = step.rescale_order
         if order is not None and not order.replaced:
             step.close_rescale("exception_occurred")
 
     def move_the_state(self, event: inner.MoveGranted, step: Step) -> None:
-        """Order the rescale, with the count that suits the current slots."""
+        """Order the rescale, or the copy before it, with the count that suits the current slots."""
         choice = _Running(step, self).choice
-        if choice.way == "move":
-            assert choice.partitions is not None
-            assert not step.record.moves.moved
-            step.report_choice(choice)
-            step.move_state(choice.partitions, overdue=self.is_overdue(step))
-        else:
+        if choice.way != "move":
             self._stay_queued(step, choice)
+            return
+        assert choice.partitions is not None
+        assert not step.record.moves.moved
+        copies, until = prepares_moves(step.record, step.settings), step.now + PATIENCE_MS
+        step.report_choice(choice, copies=copies)
+        if copies:
+            self.queued, self.moving_until = None, until
+            self._copy(choice.partitions, step)
+        else:
+            self._move(choice.partitions, step, until=until)
+
+    def _move(self, target: int, step: Step, *, until: int | None, copied: Preparation | None = None) -> None:
+        step.move_state(target, overdue=self.is_overdue(step), until=until, copied=copied)
+
+    # The copy of the state before it is moved
+
+    def _copy(self, target: int, step: Step) -> None:
+        """Order a copy in place of the present one, if any; what that has cost is part of the same move."""
+        lost_ms = 0 if self.preparing is None else self.preparing.slowdown_ms
+        order = order_copy(step.record, target, step.turn, step.settings)
+        self.preparing = Preparation(partitions=target, since=step.now, order=order, slowdown_ms=lost_ms)
+
+    def _copy_again(self, step: Step) -> None:
+        """Order the same copy once more: whether it is under way is not known."""
+        assert self.preparing is not None
+        if step.record.moves.moved:
+            self._drop_copy(step, _Running(step, self).choice)
+        else:
+            step.report("rescaled_again", before=step.record.partitions, after=self.preparing.partitions)
+            self._copy(self.preparing.partitions, step)
+
+    def _keep_copying(self, step: Step, choice: Choice) -> None:
+        """Copy to the count that suits now, or drop the copy."""
+        assert self.preparing is not None
+        if choice.way != "move" or step.record.moves.moved:
+            self._drop_copy(step, choice)
+        elif choice.partitions != self.preparing.partitions:
+            assert choice.partitions is not None
+            step.report_choice(choice, reason="rescale_changed", copies=True)
+            self._copy(choice.partitions, step)
+
+    def _drop_copy(self, step: Step, choice: Choice) -> None:
+        step.report("rescale_called_off", before=step.record.partitions)
+        drop_copy(step.record, step.turn, step.settings)
+        self.preparing = self.moving_until = None
+        self.batches = 0  # the running micro-batch has run beside the copy
+        self.manager.withdraw()
+        self._say(step, choice, aloud=False)
+
+    def _answered(self, step: Step) -> Preparation | None:
+        """Return the copy whose outcome the event is, None for all other events."""
+        if step.order is None or step.order.kind != "prepare":
+            return None
+        assert self.preparing is not None
+        assert self.preparing.order == step.order.action
+        return self.preparing
+
+    def _lose_patience(self, step: Step) -> None:
+        """Let others begin: how long the copy takes is not known."""
+        assert self.preparing is not None
+        self.moving_until = None
+        step.report_unfinished(self.preparing.partitions)
+
+    # The wait for a move, and what is reported of it
 
     def say_who_comes_first(self, event: inner.MoveQueued, step: Step) -> None:
         """Report that others come first."""
@@ -331,10 +428,18 @@ class Executing(QueryState):
             self.overdue_at = self.manager.created + limit_ms
 
     def validate(self, record: QueryRecord) -> None:
-        """Check the manager, and that only changes in place are ordered. Raises AssertionError."""
+        """Check the manager, and that only changes in place and copies are ordered. Raises AssertionError."""
         self.manager.validate()
-        assert (self.manager.phase == "Transitioning") == (self.queued is not None)
-        if self.queued is not None:
+        assert self.queued is None or self.preparing is None
+        awaits_move = self.queued is not None or self.preparing is not None
+        assert (self.manager.phase == "Transitioning") == awaits_move
+        copies = [order.action for order in record.orders.pending.values() if order.kind == "prepare"]
+        assert copies == ([] if self.preparing is None else [self.preparing.order])
+        assert self.moving_until is None or self.preparing is not None
+        if self.preparing is not None:
+            assert self.preparing.partitions != record.partitions
+            assert not record.moves.moved
+        if awaits_move:
             assert self.overdue_at is None
             assert record.history.open_record is not None
         assert record.run_state == "running"
@@ -346,9 +451,9 @@ class Executing(QueryState):
         ev.QueryProgress: measure_and_decide,
         ev.QueryFailed: count_and_restart_or_fail,
         ev.SavepointRequested: take_it_or_stop_with_it,
-        ev.ActionDone: take_over_the_count_in_place,
-        ev.ActionFailed: close_the_record,
-        inner.Recovered: change_in_place_again,
+        ev.ActionDone: switch_over_or_take_over_the_count,
+        ev.ActionFailed: move_in_a_pause_or_close_the_record,
+        inner.Recovered: order_again,
         inner.SlotsChanged: follow_the_slots,
         inner.BoundsChanged: follow_the_bounds,
         inner.SettingsChanged: wait_as_long_as_they_say,

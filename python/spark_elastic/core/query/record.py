@@ -31,12 +31,13 @@ from spark_elastic.core.rescale.concurrency import Candidate
 from spark_elastic.core.rescale.failed import FailedBatches, FailedMove
 from spark_elastic.core.rescale.gain import Measurements
 from spark_elastic.core.rescale.history import History
-from spark_elastic.core.rescale.situation import OWN_FORMAT
+from spark_elastic.core.rescale.preparation import Preparation
+from spark_elastic.core.rescale.situation import OWN_FORMAT, RESCALE_COST_MS, SWITCH_COST_MS, MoveCost
 from spark_elastic.core.rescale.transition_manager import TransitionManager
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Footing, Timer, Turn
 
-OrderKind = Literal["start", "rescale", "end", "savepoint"]
+OrderKind = Literal["start", "rescale", "prepare", "end", "savepoint"]
 
 MOST_ORDERS = 8
 """Maximum number of orders of one query with an outstanding outcome."""
@@ -122,6 +123,11 @@ class State(ABC):
         """The time until which the query counts as moving its state, None if it does not."""
         return None
 
+    @property
+    def preparing(self) -> Preparation | None:
+        """The copy of the query's state that is under way, None if there is none."""
+        return None
+
     def candidate(self, record: QueryRecord) -> Candidate | None:
         """Return the move of its state that the query waits for, None if there is none."""
         return None
@@ -175,12 +181,14 @@ class Shares:
 class Checkpoint:
     """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that.
 
-    An original is kept if the state was converted. `original_since` is as in the facts, and `original_until`
-    how long it is kept (epoch ms), None before a micro-batch has been committed and the query runs.
+    `prepares_moves` is as in the facts. An original is kept if the state was converted. `original_since` is
+    as in the facts, and `original_until` how long it is kept (epoch ms), None before a micro-batch has been
+    committed and the query runs.
     """
 
     provider: Provider
     format: int
+    prepares_moves: bool = False
     becomes_rescalable: bool = False
     original_since: int | None = None
     original_until: int | None = None
@@ -189,7 +197,12 @@ class Checkpoint:
     def found(cls, facts: QueryFacts, settings: CoreSettings) -> Checkpoint:
         """Take up the checkpoint that the facts describe."""
         since = None if settings.hands_off else facts.original_since
-        return cls(provider=facts.provider, format=facts.checkpoint_format, original_since=since)
+        return cls(
+            provider=facts.provider,
+            format=facts.checkpoint_format,
+            prepares_moves=facts.prepares_moves,
+            original_since=since,
+        )
 
     def started(self, keep_ms: int) -> None:
         """Note that the query runs: what its start does is over."""
@@ -230,15 +243,31 @@ class Moves:
     """The moves of a query's state: their `count`, and when the last ones `ended` (epoch ms).
 
     `moved` is True from a move until a micro-batch with the new count is committed: the state is not moved
-    again before. `failed` is a count that could not be put in force, `cost_ms` the duration of the last
-    rescale.
+    again before. `failed` is a count that could not be put in force, `pause_ms` the pause of the last move.
+    `in_pause` and `prepared` are what the last move of each kind has cost, None before the first.
     """
 
     moved: bool = False
     failed: FailedMove = field(factory=FailedMove)
     ended: tuple[int, ...] = ()
     count: int = 0
-    cost_ms: int | None = None
+    pause_ms: int | None = None
+    in_pause: MoveCost | None = None
+    prepared: MoveCost | None = None
+
+    def took(self, pause_ms: int, copied: Preparation | None) -> None:
+        """Note the pause of a move, and for a prepared one what it has copied."""
+        self.pause_ms = pause_ms
+        if copied is None:
+            self.in_pause = MoveCost(pause_ms=pause_ms)
+        else:
+            self.prepared = MoveCost(pause_ms=pause_ms, slowdown_ms=copied.slowdown_ms)
+
+    def next_cost(self, *, prepared: bool) -> MoveCost:
+        """Return what another move is expected to cost."""
+        if prepared:
+            return self.prepared or MoveCost(pause_ms=SWITCH_COST_MS, slowdown_ms=0)
+        return self.in_pause or MoveCost(pause_ms=RESCALE_COST_MS)
 
 
 @define(kw_only=True)
@@ -268,6 +297,15 @@ class Orders:
     aside: dict[str, str] = field(factory=dict)
     keeping: dict[str, str] = field(factory=dict)
 
+    def add(self, order: PendingOrder) -> None:
+        """Note an order; an outcome can get lost with the process that owed it."""
+        orders = self.pending
+        orders[order.action] = order
+        if len(orders) > MOST_ORDERS:  # those that nothing waits for are dropped first
+            *older, _ = orders.values()
+            spare = (order.action for order in older if order.replaced or order.kind == "savepoint")
+            del orders[next(spare, older[0].action)]
+
     def put_aside(self, action: str, reason: str) -> None:
         """Note an order that changes how sources are read."""
         _note(self.aside, action, reason)
@@ -277,11 +315,12 @@ class Orders:
         _note(self.keeping, action, reason)
 
     def validate(self) -> None:
-        """Check that they are few, and that at most one rescale counts. Raises AssertionError."""
+        """Check that they are few, and at most one rescale and one copy count. Raises AssertionError."""
         assert max(len(self.pending), len(self.aside), len(self.keeping)) <= MOST_ORDERS
         assert all(order.action == key for key, order in self.pending.items())
         rescales = [order for order in self.pending.values() if order.kind == "rescale"]
         assert all(order.replaced for order in rescales[:-1])
+        assert sum(order.kind == "prepare" for order in self.pending.values()) <= 1
 
 
 @define(kw_only=True)

@@ -1,6 +1,7 @@
 """Restarting: a change of the running query at the next boundary, or a restart after a backoff.
 
-For a rescale, the state of the query is moved at its next micro-batch boundary, in the same run. After a
+For a rescale, the state of the query is moved at its next micro-batch boundary, in the same run; if it was
+copied before, the query only switches over to the copy. After a
 failure, the query waits at the boundary before the failed batch, and continues when the backoff of its
 restart strategy has ended.
 """
@@ -13,9 +14,11 @@ from attrs import define
 
 from spark_elastic.core import events as ev
 from spark_elastic.core.query import internal_events as inner
+from spark_elastic.core.query.preparing import usual_ms
 from spark_elastic.core.query.record import QueryRecord, Reactions
 from spark_elastic.core.query.states import Moving, QueryState
 from spark_elastic.core.query.step import Step
+from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.transitions import RESTARTING
 
 
@@ -24,7 +27,8 @@ class Restarting(Moving):
     """A query that is about to continue with another count, or after a failure.
 
     `target` is the count of the ordered rescale, None after a failure; then `backoff_end` is when the query
-    may continue (epoch ms). `overdue` says that any growth should be carried out.
+    may continue (epoch ms). `overdue` says that any growth should be carried out. `copied` is the copy of the
+    state for which the rescale was ordered, None without one.
     """
 
     name: ClassVar[str] = RESTARTING
@@ -32,6 +36,7 @@ class Restarting(Moving):
     target: int | None
     backoff_end: int | None = None
     overdue: bool = False
+    copied: Preparation | None = None
 
     @property
     def due(self) -> int | None:
@@ -115,13 +120,18 @@ class Restarting(Moving):
             step.record.history.ran_until(step.now)
             if event.partitions > 0:  # where events are merged, this can come before the outcome
                 step.rescaled(event.partitions, took_ms=None)
-        step.measured(event, warm=True)
+        # Until the switch, changes are copied beside the micro-batches.
+        beside = self.copied is not None and not step.record.moves.moved
+        if self.copied is not None and beside:
+            self.copied = self.copied.slowed(event.duration_ms, usual_ms(step.record, event.partitions))
+        step.measured(event, warm=not beside)
 
     def execute_when_moved(self, event: ev.ActionDone, step: Step) -> None:
         """Record that the state was moved."""
         order = step.rescale_order
         if order is not None and order.target is not None:
-            step.rescaled(order.target, took_ms=event.took_ms)
+            copied = self.copied if event.prepared else None
+            step.rescaled(order.target, took_ms=event.took_ms, copied=copied)
             if not order.replaced:
                 self._through(step)
 
@@ -141,7 +151,7 @@ class Restarting(Moving):
             step.fail()
         else:
             step.record.failures.restarted += 1
-            self.target = self.moving_until = None
+            self.target = self.moving_until = self.copied = None
             self.backoff_end = step.now + judgement.backoff_ms
             self._back_off(step)
 
@@ -157,7 +167,7 @@ class Restarting(Moving):
         assert (self.target is None) != (self.backoff_end is None)
         assert record.run_state == ("failed" if self.target is None else "running")
         assert record.target == self.target
-        assert self.moving_until is None or self.target is not None
+        assert (self.moving_until is None and self.copied is None) or self.target is not None
 
     reactions: ClassVar[Reactions] = {
         **QueryState.reactions,

@@ -237,9 +237,8 @@ class Moving(QueryState):
         """Let others begin: the outcome may take until the end of a micro-batch."""
         self.moving_until = None
         record = step.record
-        if record.target != record.partitions:  # else it was called off
-            numbers = {"patience_ms": PATIENCE_MS}
-            step.report("rescale_unfinished", before=record.partitions, after=record.target, numbers=numbers)
+        if record.target is not None and record.target != record.partitions:  # else it was called off
+            step.report_unfinished(record.target)
 
 
 @define(kw_only=True)

@@ -27,9 +27,9 @@ from spark_elastic.core.events import Failure, QueryFacts, SavepointRequested
 from spark_elastic.core.failures.judge import Judgement, StoreOf, judge, summary
 from spark_elastic.core.failures.strategy import RestartStrategy, new_strategy
 from spark_elastic.core.query.internal_events import QueryInput
+from spark_elastic.core.query.preparing import forget_copy, prepares_moves
 from spark_elastic.core.query.record import (
     EXCEPTIONS_KEPT,
-    MOST_ORDERS,
     SAVEPOINTS_KEPT,
     OrderKind,
     PendingOrder,
@@ -47,9 +47,9 @@ from spark_elastic.core.rescale.failed import FailedMove
 from spark_elastic.core.rescale.gain import fit
 from spark_elastic.core.rescale.history import Cause, TerminatedReason
 from spark_elastic.core.rescale.parallelism import choose_running, choose_start
+from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.rescale.situation import (
     HORIZON_MS,
-    RESCALE_COST_MS,
     Choice,
     Situation,
     makes_rescalable,
@@ -125,6 +125,7 @@ class Step:
             raise IllegalTransitionError(f"{old.name} to {name} within another transition")
         if name not in TRANSITIONS[old.name]:
             raise IllegalTransitionError(f"{old.name} to {name} is not in the table")
+        forget_copy(self.record)
         stayed = self.record.stayed_ms
         stayed[old.name] = stayed.get(old.name, 0) + self.now - old.entered
         self.record.state = self.states[name](entered=self.now, **fields)
@@ -152,10 +153,11 @@ class Step:
         manager, self.record.failures.manager = self.record.failures.manager, None
         self._go(EXECUTING, manager=manager or self.new_executing_manager())
 
-    def move_state(self, target: int, *, overdue: bool) -> None:
-        """Go to Restarting, for a rescale; one that is `overdue` need not pay."""
-        until = self.now + PATIENCE_MS
-        self._go(RESTARTING, target=target, overdue=overdue, moving_until=until)
+    def move_state(
+        self, target: int, *, overdue: bool, until: int | None, copied: Preparation | None = None
+    ) -> None:
+        """Go to Restarting, for a rescale; others wait for it `until` then, an `overdue` one need not pay."""
+        self._go(RESTARTING, target=target, overdue=overdue, moving_until=until, copied=copied)
 
     def run_failed(self, failure: Failure, *, savepoint: str | None = None) -> None:
         """Go to Restarting with a backoff, or to Failing with an exception that names the `savepoint`."""
@@ -266,8 +268,13 @@ class Step:
         shown = Choice(way="nothing", reason=reason, before=before, after=after, numbers=numbers or {})
         self.report_choice(shown)
 
-    def report_choice(self, choice: Choice, *, reason: str | None = None, until: int | None = None) -> None:
-        """Publish a choice as a decision; `reason` replaces its own where it cannot be acted on yet."""
+    def report_choice(
+        self, choice: Choice, *, reason: str | None = None, until: int | None = None, copies: bool = False
+    ) -> None:
+        """Publish a choice as a decision; `reason` replaces its own where it cannot be acted on yet.
+
+        `copies` says that the state is copied before it is moved.
+        """
         record, reason = self.record, reason or choice.reason
         entry = catalogue.REASONS[reason]
         if entry.once:
@@ -287,6 +294,7 @@ class Step:
         )
         if entry.kind == "held" and choice.reason == "rescale_pays":
             message = catalogue.expected(message, **numbers)
+        message = catalogue.copied_first(message, copies=copies)
         changes = entry.kind in ("start", "rescale_in_place", "rescale_state")
         message = catalogue.advised(message, only=changes and self.turn.settings.advise_only)
         record.told.decision = self.turn.publish(
@@ -345,6 +353,11 @@ class Step:
         if key not in self.record.told.once:
             self.record.told.once.add(key)
             self.report("unexpected", numbers={"event": name, "state": state})
+
+    def report_unfinished(self, target: int) -> None:
+        """Publish that other queries no longer wait for the move to `target`."""
+        numbers = {"patience_ms": PATIENCE_MS}
+        self.report("rescale_unfinished", before=self.record.partitions, after=target, numbers=numbers)
 
     def open_rescale(self, cause: Cause) -> None:
         """Open a record of the history, unless one is open."""
@@ -414,7 +427,7 @@ class Step:
             model=fit(record.load.measurements, record.checkpoint.provider),
             seen_slots=record.load.measurements.slots,
             settings=self.settings,
-            rescale_cost_ms=RESCALE_COST_MS if record.moves.cost_ms is None else record.moves.cost_ms,
+            cost=record.moves.next_cost(prepared=prepares_moves(record, self.settings)),
             rescales=sum(at > since for at in record.moves.ended) if record.moves.ended else 0,
             pending=record.facts.pending and record.run_state == "held",
             recovering=record.failures.recovering,
@@ -670,16 +683,8 @@ class Step:
         *,
         request: SavepointRequested | None = None,
     ) -> None:
-        orders = self.record.orders.pending
-        orders[action.id] = PendingOrder(
-            action=action.id, kind=kind, target=target, at=self.now, request=request
-        )
-        # An outcome can get lost with the process that owed it. Orders that nothing waits for are dropped
-        # first.
-        if len(orders) > MOST_ORDERS:
-            *older, _ = orders.values()
-            spare = (order.action for order in older if order.replaced or order.kind == "savepoint")
-            del orders[next(spare, older[0].action)]
+        order = PendingOrder(action=action.id, kind=kind, target=target, at=self.now, request=request)
+        self.record.orders.add(order)
         self.turn.emit(action)
 
     def give_up(self, *kinds: OrderKind) -> tuple[PendingOrder, ...]:
@@ -726,6 +731,7 @@ class Step:
             return  # Changes in place follow the slots alone: no model is fitted to these batches.
         if event.partitions == record.partitions:
             record.moves.moved = False
+            record.history.ran_first(event.duration_ms)
         record.partitions = event.partitions
         if warm and slots > 0:
             record.load.measurements.add(
@@ -740,12 +746,16 @@ class Step:
         """Record that there has been nothing to read for a while."""
         self.record.load.pace = self.record.load.pace.resting(self.record.run)
 
-    def rescaled(self, count: int, *, took_ms: int | None) -> None:
-        """Record that the query has another count, or has kept its own; `took_ms` None: duration unknown."""
+    def rescaled(self, count: int, *, took_ms: int | None, copied: Preparation | None = None) -> None:
+        """Record that the query has another count, or has kept its own; `took_ms` None: duration unknown.
+
+        `copied` is set if the pause was only a switch.
+        """
         record = self.record
         before = record.partitions
         if took_ms is not None:
-            record.history.ran_until(self.now - took_ms)
+            copy_ms = None if copied is None else copied.copy_ms
+            record.history.switched(self.now - took_ms, copy_ms)
         if count == before:
             return
         since = self.now - HORIZON_MS
@@ -754,11 +764,16 @@ class Step:
         record.partitions = count
         record.moves.moved = True
         record.moves.failed = FailedMove()
+        record.history.moved()
         if took_ms is None:
             self.report("rescaled_unheard", before=before, after=count)
-        else:
-            record.moves.cost_ms = took_ms
-            self.report("rescaled", before=before, after=count, numbers={"took_ms": took_ms})
+            return
+        record.moves.took(took_ms, copied)
+        numbers: dict[str, Number] = {"took_ms": took_ms}
+        if copied is not None:
+            numbers |= {"copy_ms": copied.copy_ms or 0, "slowdown_ms": copied.slowdown_ms}
+        reason = "rescaled" if copied is None else "rescaled_prepared"
+        self.report(reason, before=before, after=count, numbers=numbers)
 
     def saved(self, event: ev.SavepointTaken) -> None:
         """Record that a savepoint is complete, whoever has waited for it."""
@@ -790,6 +805,7 @@ class Step:
         code = {
             "start": "start_failed",
             "rescale": "rescale_failed" if record.facts.stateful else "in_place_failed",
+            "prepare": "preparation_failed",
             "end": "end_failed",
             "savepoint": "savepoint_failed",
         }[order.kind]
@@ -807,6 +823,7 @@ class Step:
         record = self.record
         record.checkpoint.provider = info.facts.provider
         record.checkpoint.format = info.facts.checkpoint_format
+        record.checkpoint.prepares_moves = info.facts.prepares_moves
         moved = info.partitions not in (None, record.partitions)
         if record.facts.stateful and record.run_state == "running" and info.partitions is not None and moved:
             self.rescaled(info.partitions, took_ms=None)

@@ -397,6 +397,14 @@ REASONS: Mapping[str, Reason] = {
         "info",
         "Scaled {before} → {after:partition}, paused {took_ms:ms}.",
     ),
+    "rescaled_prepared": Reason(
+        "info",
+        "Scaled {before} → {after:partition}: paused {took_ms:ms}, prepared in {copy_ms:ms}.",
+    ),
+    "rescale_prepared": Reason(
+        "info",
+        "State copied {before} → {after:partition} in {copy_ms:ms}, switching over at the next boundary.",
+    ),
     "rescaled_unheard": Reason(
         "info",
         "Scaled {before} → {after:partition} while the policy engine was away.",
@@ -409,6 +417,10 @@ REASONS: Mapping[str, Reason] = {
     "rescale_failed": Reason(
         "failed",
         "Could not scale to {after:partition}, continuing as before and retrying in {again_ms:ms}: {error}",
+    ),
+    "preparation_failed": Reason(
+        "failed",
+        "Could not copy the state {before} → {after:partition}, moving it in a pause: {error}",
     ),
     "rescale_given_up": Reason(
         "failed",
@@ -487,6 +499,7 @@ REASONS: Mapping[str, Reason] = {
 }
 
 EXPECTED = "{message} Batch {before_ms:ms} → {after_ms:ms} expected."
+COPIED_FIRST = "{message} Its state is copied first, while micro-batches run."
 ADVICE = "{message} Advice only (spark.elastic.adviseOnly), nothing is changed."
 NO_LIMIT = "no time limit"
 LIMIT = "at most {wait_ms:ms}"
@@ -499,6 +512,11 @@ ALTERNATIVE = "{partitions:partition}: {batch_ms:ms} per batch"
 def advised(said: str, *, only: bool) -> str:
     """Say of a decision that is `only` advice that nothing comes of it."""
     return fill(ADVICE, message=said) if only else said
+
+
+def copied_first(said: str, *, copies: bool) -> str:
+    """Say of a rescale that it `copies` the state before it pauses the query."""
+    return fill(COPIED_FIRST, message=said) if copies else said
 
 
 def expected(said: str, **values: object) -> str:

@@ -8,8 +8,9 @@ at once; the others keep running and wait. The next one decides again, with the 
   as well. A start does not wait for a move: without room it begins with the previous count, and is rescaled
   later.
 - No move needs to jump the queue. Fewer executors mean more waves, not an end; bounds come first.
-- A move lasts from its order to the outcome, even if another order has replaced the first: that one may be
-  under way. After `PATIENCE_MS` it no longer counts, as its micro-batch may never end.
+- A move lasts from its order, or that of the copy before it, to the outcome, even if another order has
+  replaced the first: that one may be under way. After `PATIENCE_MS` it no longer counts, as its micro-batch
+  may never end.
 - Changes in place, and starts after a failure, move no state.
 """
 

@@ -66,6 +66,8 @@ class RescaleRecord:
     `ran_until` is the time until which the query continued while a rescale was pending, None if unknown.
     `executors_used` is when the last of the executors that joined meanwhile had its first task of the query,
     None if none has had any. `warm_up_ms` is the longest warm-up that one of them had before that.
+    `prepared_ms` is how long the state was copied beside micro-batches, None if it was moved in the pause.
+    `first_batch_ms` is the duration of the first micro-batch with the new count, None if unknown.
     """
 
     number: int
@@ -83,6 +85,8 @@ class RescaleRecord:
     ran_until: int | None = None
     executors_used: int | None = None
     warm_up_ms: int | None = None
+    prepared_ms: int | None = None
+    first_batch_ms: int | None = None
 
     @property
     def status(self) -> Status:
@@ -104,13 +108,17 @@ class RescaleRecord:
 
 @define(kw_only=True)
 class History:
-    """The rescales of one query: at most `limit`, without the oldest ones."""
+    """The rescales of one query: at most `limit`, without the oldest ones.
+
+    `unopened` is the number of the one after which no micro-batch has run, None if there is none.
+    """
 
     limit: int
     records: list[RescaleRecord] = field(factory=list)
     opened: int = 0
     requirements: int = 1
     attempts: int = 0
+    unopened: int | None = None
 
     @property
     def open_record(self) -> RescaleRecord | None:
@@ -162,6 +170,25 @@ class History:
         record = self.open_record
         if record is not None:
             record.ran_until = at
+
+    def switched(self, ran_until: int, prepared_ms: int | None) -> None:
+        """Note that the query has run until its pause began, and how long its state was copied before."""
+        self.ran_until(ran_until)
+        record = self.open_record
+        if record is not None:
+            record.prepared_ms = prepared_ms
+
+    def moved(self) -> None:
+        """Note that the query has another count; its next micro-batch is the first one with it."""
+        record = self.open_record
+        self.unopened = None if record is None else record.number
+
+    def ran_first(self, duration_ms: int) -> None:
+        """Note a micro-batch with the count in force; it counts if it is the first one after a rescale."""
+        place = next((n for n, one in enumerate(self.records) if one.number == self.unopened), None)
+        self.unopened = None
+        if place is not None:
+            self.records[place] = evolve(self.records[place], first_batch_ms=duration_ms)
 
     def used(self, executors: Iterable[NewExecutor]) -> None:
         """Note since when executors are used, in the record during which each one joined.

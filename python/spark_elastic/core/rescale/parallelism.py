@@ -80,7 +80,7 @@ def is_dear(now: Situation, target: int) -> bool:
     if now.facts.trigger_ms <= 0 or target >= now.partitions or now.expects_slots:
         return False
     saved = (now.partitions - target) * OVERHEAD_MS[now.provider] / now.facts.trigger_ms
-    pays = saved * HORIZON_MS > now.rescale_cost_ms * now.slots
+    pays = saved * HORIZON_MS > now.cost.total_ms * now.slots
     return pays and saved >= max(1.0, _DEAR * now.slots)
 
 

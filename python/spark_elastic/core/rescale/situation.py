@@ -26,11 +26,35 @@ MIN_GAIN = 0.05
 
 
 @frozen(kw_only=True)
+class MoveCost:
+    """The time that a move of the state costs its query.
+
+    That is the pause, and for a prepared move what the copy takes from the micro-batches beside it;
+    `slowdown_ms` is None for one in the pause.
+    """
+
+    pause_ms: int
+    slowdown_ms: int | None = None
+
+    @property
+    def total_ms(self) -> int:
+        """The sum of both."""
+        return self.pause_ms + (self.slowdown_ms or 0)
+
+    def numbers(self) -> dict[str, float | int | str]:
+        """Return the numbers for the record of a decision."""
+        total: dict[str, float | int | str] = {"cost_ms": self.total_ms}
+        if self.slowdown_ms is None:
+            return total
+        return {**total, "pause_ms": self.pause_ms, "slowdown_ms": self.slowdown_ms}
+
+
+@frozen(kw_only=True)
 class Gain:
     """The savings of another count, over the time in which a rescale has to pay for itself.
 
     `before_ms` and `after_ms` are the durations of a batch; there are `batches` of them in `horizon_ms`.
-    `cost_ms` is the pause of a rescale. `slots` and `min_increase` are for the record only.
+    `slots` and `min_increase` are for the record only.
     """
 
     slots: int
@@ -38,7 +62,7 @@ class Gain:
     after_ms: float
     batches: float
     horizon_ms: int
-    cost_ms: int
+    cost: MoveCost
     min_increase: int
 
     @property
@@ -54,13 +78,13 @@ class Gain:
     @property
     def net_ms(self) -> float:
         """The savings minus the cost of the rescale, negative if it never pays."""
-        return self.saved_total_ms - self.cost_ms
+        return self.saved_total_ms - self.cost.total_ms
 
     def shortfall(self) -> str | None:
         """Return the reason why the rescale does not pay, None if it does."""
         if self.saved_ms < self.before_ms * MIN_GAIN:
             return "gain_too_small"
-        if self.saved_total_ms <= self.cost_ms:
+        if self.saved_total_ms <= self.cost.total_ms:
             return "cost_too_high"
         return None
 
@@ -74,7 +98,7 @@ class Gain:
             "batches": round(self.batches, 1),
             "saved_total_ms": round(self.saved_total_ms, 1),
             "horizon_ms": self.horizon_ms,
-            "cost_ms": self.cost_ms,
+            **self.cost.numbers(),
             "min_gain_percent": round(MIN_GAIN * 100),
             "min_increase": self.min_increase,
         }
@@ -85,6 +109,12 @@ HORIZON_MS = 600_000
 
 RESCALE_COST_MS = 1_500
 """The duration of a re-partitioning, until measured."""
+
+SWITCH_COST_MS = 500
+"""The pause of a prepared move, until measured: a few tenths of a second, whatever the size of the state.
+
+The copy is expected to take nothing from the micro-batches, as it leaves them their slots.
+"""
 
 TOLERANCE = 0.03
 """Counts this close to the fastest are as good: one that suits other numbers of slots is better."""
@@ -109,14 +139,14 @@ class Situation:
 
     `partitions` is the count in force or, before a start, in the checkpoint (None if new). `slots` are those
     that the query can use; with a `shortage` they do not meet its lower bounds. `seen_slots` are its recent
-    numbers of slots. `reach` is 0, or under Spark's dynamic allocation the count that gives a task to each
-    executor that can come, up to Spark's own count. `rescales` counts those of this query within the last
-    horizon. `pending` says that the checkpoint's last batch has to run first, `recovering` that the last run
-    has failed. `failed_target` is a count to which re-partitioning has just failed. `overdue` says that any
-    growth should be carried out by now. `has_room` says that its state may be moved alongside those already
-    moving. `expects_slots` says that it lacks slots that it was granted within the last horizon, `behind`
-    that more rows wait than its last micro-batch has read. `reading` is set for a query whose micro-batches
-    have no shuffle.
+    numbers of slots, and `cost` is that of another rescale. `reach` is 0, or under Spark's dynamic allocation
+    the count that gives a task to each executor that can come, up to Spark's own count. `rescales` counts
+    those of this query within the last horizon. `pending` says that the checkpoint's last batch has to run
+    first, `recovering` that the last run has failed. `failed_target` is a count to which re-partitioning has
+    just failed. `overdue` says that any growth should be carried out by now. `has_room` says that its state
+    may be moved alongside those already moving. `expects_slots` says that it lacks slots that it was granted
+    within the last horizon, `behind` that more rows wait than its last micro-batch has read. `reading` is set
+    for a query whose micro-batches have no shuffle.
     """
 
     facts: QueryFacts
@@ -129,7 +159,7 @@ class Situation:
     settings: CoreSettings
     shortage: Shortage | None = None
     seen_slots: tuple[int, ...] = ()
-    rescale_cost_ms: int = RESCALE_COST_MS
+    cost: MoveCost = MoveCost(pause_ms=RESCALE_COST_MS)
     rescales: int = 0
     pending: bool = False
     recovering: bool = False
@@ -285,7 +315,7 @@ def gain_of(now: Situation, target: int) -> Gain:
         after_ms=now.model.batch_ms(target, now.slots),
         batches=batches,
         horizon_ms=horizon_ms,
-        cost_ms=now.rescale_cost_ms,
+        cost=now.cost,
         min_increase=now.settings.min_parallelism_increase,
     )
 

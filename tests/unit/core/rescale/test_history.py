@@ -81,3 +81,41 @@ def test_executors_that_joined_at_another_time_or_for_the_first_start_count_for_
     history.close("succeeded", at=40)
     history.used([new(5, 50), new(15, 50), new(25, 50), new(45, 50)])
     assert [record.executors_used for record in history.records] == [None, None]
+
+
+def moved(history: History, at: int) -> None:
+    """Open a record whose rescale moves the state, and close it."""
+    history.open("new_resources", state="Executing", at=at)
+    history.moved()
+    history.close("succeeded", at=at + 5)
+
+
+def test_the_first_micro_batch_after_a_move_belongs_to_its_record() -> None:
+    history = History(limit=4)
+    moved(history, 10)
+    # Another change may come before that micro-batch is committed.
+    history.open("load_changed", state="Executing", at=20)
+    history.ran_first(420)
+    history.ran_first(240)
+    assert [record.first_batch_ms for record in history.records] == [None, 420]
+
+
+def test_it_may_be_committed_before_the_outcome_is_heard_of() -> None:
+    history = History(limit=4)
+    history.open("new_resources", state="Executing", at=10)
+    history.moved()
+    history.ran_first(420)
+    history.switched(30, 4_000)
+    history.close("succeeded", at=40)
+    (record,) = history.records
+    assert (record.first_batch_ms, record.prepared_ms, record.ran_until) == (420, 4_000, 30)
+
+
+def test_a_micro_batch_after_a_forgotten_record_or_without_any_counts_for_none() -> None:
+    history = History(limit=1)
+    history.moved()
+    history.ran_first(420)
+    moved(history, 10)
+    history.open("load_changed", state="Executing", at=20)
+    history.ran_first(240)
+    assert [record.first_batch_ms for record in history.records] == [None]

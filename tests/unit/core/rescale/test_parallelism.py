@@ -14,7 +14,7 @@ from spark_elastic.core.declarations import adaptive_requirements, reactive_requ
 from spark_elastic.core.events import SourceFacts
 from spark_elastic.core.rescale.gain import Measurements, fit
 from spark_elastic.core.rescale.parallelism import choose_running, choose_start
-from spark_elastic.core.rescale.situation import Gain, Situation
+from spark_elastic.core.rescale.situation import Gain, MoveCost, Situation
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
@@ -61,7 +61,7 @@ def test_much_work_in_few_more_waves_stays() -> None:
 
 
 def test_frequent_rescales_have_to_pay_sooner() -> None:
-    dear = situation(2, 3, 312, measured_slots=2, rescale_cost_ms=30_000)
+    dear = situation(2, 3, 312, measured_slots=2, cost=MoveCost(pause_ms=30_000))
     assert choose_running(dear).way == "move"
     choice = choose_running(evolve(dear, rescales=3))
     assert choice.reason == "cost_too_high"
@@ -73,10 +73,10 @@ def gain(**change: float) -> Gain:
         "before_ms": 312.0,
         "after_ms": 268.0,
         "batches": 60.0,
-        "cost_ms": 1_500,
         **change,
     }
-    return Gain(slots=3, horizon_ms=600_000, min_increase=1, **facts)
+    cost = MoveCost(pause_ms=1_500)
+    return Gain(slots=3, horizon_ms=600_000, cost=cost, min_increase=1, **facts)
 
 
 def test_a_gain_is_compared_as_it_is_and_rounded_where_it_is_written() -> None:
@@ -118,7 +118,7 @@ def test_a_small_increase_waits_unless_it_is_overdue() -> None:
 def test_what_is_overdue_grows_to_all_slots_whatever_the_model_expects() -> None:
     for now, reason in (
         (situation(2, 3, 200, measured_slots=2), "gain_too_small"),
-        (situation(2, 3, 312, measured_slots=2, rescale_cost_ms=10**9), "cost_too_high"),
+        (situation(2, 3, 312, measured_slots=2, cost=MoveCost(pause_ms=10**9)), "cost_too_high"),
         (evolve(situation(2, 32, 312), partitions=19), "gain_too_small"),
     ):
         assert choose_running(now).reason == reason

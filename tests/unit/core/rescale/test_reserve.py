@@ -11,7 +11,7 @@ from spark_elastic.core.bounds.requirements import Bounds
 from spark_elastic.core.declarations import adaptive_requirements
 from spark_elastic.core.rescale.gain import Measurements, fit
 from spark_elastic.core.rescale.parallelism import choose_running, choose_start
-from spark_elastic.core.rescale.situation import Choice, Situation
+from spark_elastic.core.rescale.situation import Choice, MoveCost, Situation
 from spark_elastic.core.settings import CoreSettings
 from tests.unit.core.builder import STATEFUL
 
@@ -80,7 +80,7 @@ def test_state_is_moved_once_partitions_cost_slots_of_their_own() -> None:
     # 196 partitions of 80 ms keep 1.5 slots busy in each interval of ten seconds.
     choice = running(200, 2)
     assert (choice.way, choice.reason, choice.partitions) == ("move", "reserve_dear", 12)
-    assert running(200, 2, rescale_cost_ms=600_000).reason == "reserve_left", "the pause costs more"
+    assert running(200, 2, cost=MoveCost(pause_ms=600_000)).reason == "reserve_left", "the pause costs more"
 
 
 def test_partitions_are_not_dear_to_a_query_that_expects_slots() -> None:

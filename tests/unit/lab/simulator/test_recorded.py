@@ -59,6 +59,19 @@ def test_a_simulation_that_was_written_down_is_read_again() -> None:
             assert mine.mean(begin, begin + 120) == pytest.approx(theirs.mean(begin, begin + 120), rel=0.05)
 
 
+def test_copies_of_the_state_are_read_again_and_repeated() -> None:
+    was = scenario(
+        query(load="constant:rate=3500", move_s=0.2, copy_s=12),
+        cluster=evolve(CLUSTER, initial=1),
+        settings=SETTINGS,
+    )
+    found = scenario_of(heard(recorded(was)))
+    (counts,) = found.queries
+    assert (counts.move_s, counts.copy_s) == (0.2, 12)
+    (again,) = simulate(found, ["as-set"])
+    assert {moved.pause for moved in again.notes.queries["counts"].rescales} == {200}
+
+
 def test_it_goes_as_it_went() -> None:
     was = scenario(query(load="cosine:mean=2500,amplitude=1500,noise=0"), settings=SETTINGS)
     before = only(was).metrics

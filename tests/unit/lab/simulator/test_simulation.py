@@ -78,6 +78,24 @@ def test_a_stateful_query_pauses_for_other_partitions_and_a_stateless_one_does_n
         assert found.notes.there.values[-1] == 6
 
 
+def test_a_copy_before_it_makes_the_pause_short() -> None:
+    what = scenario(
+        query(load="constant:rate=3500", move_s=0.2, copy_s=12),
+        cluster=evolve(CLUSTER, initial=1),
+        settings=ADAPTIVE,
+    )
+    found = only(what)
+    reasons = found.notes.reasons
+    moves = found.notes.queries["counts"].rescales
+    assert moves[-1].after == 6
+    assert {moved.pause for moved in moves} == {200}
+    assert reasons["rescale_prepared"] == reasons["rescaled_prepared"] == len(moves)
+    never = {**ADAPTIVE, "spark.elastic.adaptiveScheduler.prepareMoves": "false"}
+    unprepared = only(evolve(what, settings=never)).notes
+    assert {moved.pause for moved in unprepared.queries["counts"].rescales} == {12_200}
+    assert unprepared.reasons["rescale_prepared"] == 0
+
+
 def test_declared_bounds_ask_for_executors_which_come_after_their_start() -> None:
     found = only(scenario(cluster=evolve(CLUSTER, initial=1), settings=ADAPTIVE))
     assert list(zip(found.notes.there.times, found.notes.there.values, strict=True)) == [(0, 1), (20_000, 6)]

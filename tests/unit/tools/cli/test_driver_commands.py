@@ -12,7 +12,7 @@ from spark_elastic.core import events as ev
 from spark_elastic.core.events import SourceRead
 from spark_elastic_tools.live import Look
 from tests.unit.http.test_plans import AUTOSCALE, EACH_SECOND, batch
-from tests.unit.http.world import ADAPTIVE, COUNTS, ID, NOW
+from tests.unit.http.world import ADAPTIVE, AT_ONCE, COUNTS, ID, NOW
 from tests.unit.tools.cli.conftest import OTHER, SPREAD
 from tests.unit.tools.cli.served import Canned, Served, run, served
 
@@ -170,6 +170,28 @@ def test_explain_says_why_it_was_rescaled_and_what_came_of_it(driver: Served) ->
     assert "[in_place]" in lines[2]
     assert any(line.startswith("  compared: slots 2, total_slots 4") for line in lines)
     assert any(line.startswith("  what came of it: completed") for line in lines)
+
+
+def test_a_prepared_move_is_told_while_it_is_prepared_and_when_it_is_through() -> None:
+    with served({**ADAPTIVE, **AT_ONCE}, queries=[evolve(COUNTS, prepares_moves=True)]) as driver:
+        driver.world.prepares()
+        assert "preparing 4 → 6" in " ".join(driver.run("status").stdout.split())
+        why = driver.run("explain", "counts").stdout
+        assert "Its state is copied first, while micro-batches run. [rescale_always]" in why
+        assert "pause_ms 500, slowdown_ms 0" in why
+        # What is on its way counts for a step.
+        driver.run("rescale", "counts", "--up")
+        assert driver.world.bounds() == (7, 32_768)
+    with served({**ADAPTIVE, **AT_ONCE}, queries=[evolve(COUNTS, prepares_moves=True)]) as driver:
+        driver.world.prepares()
+        driver.world.switches()
+        said = driver.run("explain", "counts").stdout
+        assert "[rescale_always]" in said, "the reason is that of the move, not of its end"
+        assert "prepared in 4 s, " in said
+        assert ", first micro-batch 420 ms; its cause was" in said
+        history = driver.run("history", "counts", COLUMNS="200").stdout
+        assert "prepared" in history
+        assert "420 ms" in history
 
 
 def test_explain_says_why_a_query_holds_still_and_until_when(driver: Served) -> None:

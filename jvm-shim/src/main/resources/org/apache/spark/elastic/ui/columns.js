@@ -68,14 +68,24 @@ function showQuery({ query, name }, td) {
   return content(td, link ?? "–");
 }
 
-const PHASES = { runs: "running", prepares: "preparing: executors warm up, batches continue", pauses: "paused" };
+const PHASES = {
+  runs: "running",
+  prepares: "preparing: executors warm up or state is copied, batches continue",
+  pauses: "paused",
+};
 
 /** Until a rescale reaches the boundary between two batches the query runs on: only the rest is a pause. */
-function phasesOf({ states, pausedMs, warmUpMs }) {
+function phasesOf({ states, pausedMs, warmUpMs, preparedMs }) {
   const stays = states.filter(({ entered, left }) => left !== null && left > entered);
-  return stays.flatMap(({ state, entered, left }) => {
+  const lastRun = stays.filter(({ state }) => state === "Executing").at(-1);
+  return stays.flatMap((stay) => {
+    const { state, entered, left } = stay;
     const took = left - entered;
-    if (state === "Executing") return [{ name: "Executing", kind: "runs", took }];
+    if (state === "Executing") {
+      const copied = stay === lastRun ? Math.min(preparedMs ?? 0, took) : 0;
+      const run = { name: "Executing", kind: "runs", took: took - copied };
+      return [run, { name: "Copying", kind: "prepares", took: copied }].filter((part) => part.took);
+    }
     if (state !== "Restarting" || took <= pausedMs) return [{ name: state, kind: "pauses", took }];
     const before = { name: warmUpMs ? "Warm-up" : "Waiting for the batch", kind: "prepares", took: took - pausedMs };
     return pausedMs ? [before, { name: "Restarting", kind: "pauses", took: pausedMs }] : [before];
@@ -113,7 +123,9 @@ function rescaleRecord(one) {
     ["Ended", one.ended ? time(one.ended) : null],
     ["Partitions", change(one.partitionsBefore, one.partitionsAfter)],
     ["Slots", change(one.slotsBefore, one.slotsAfter)],
+    ["Prepared in", one.preparedMs ? duration(one.preparedMs) : null],
     ["Paused", duration(one.pausedMs)],
+    ["First batch", one.firstBatchMs ? duration(one.firstBatchMs) : null],
     ["New executors in use after", one.executorsUsed ? duration(one.executorsUsed - one.started) : null],
     ["Of that, warming up", one.warmUpMs ? duration(one.warmUpMs) : null],
     ["Bounds", `number ${number(one.requirements)}, attempt ${number(one.attempt)} with them`],

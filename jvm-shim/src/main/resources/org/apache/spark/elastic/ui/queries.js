@@ -3,7 +3,7 @@
 import { attribute, content, h, keyed, text } from "./dom.js";
 import { called, change, duration, number } from "./format.js";
 import { WIDE, grid, section } from "./listing.js";
-import { queryAddress, stateBadge } from "./record.js";
+import { preparation, queryAddress, stateBadge } from "./record.js";
 
 const SHOWN = 50;
 const FEW = 10;
@@ -105,7 +105,7 @@ function row(most) {
   const update = (now) => {
     attribute(link, "href", queryAddress(now.id));
     text(link, now.name ?? now.id);
-    content(state, stateBadge(now.state));
+    content(state, stateBadge(now.state), preparation(now));
     text(count, change(now.partitions, now.target));
     text(bounds, boundsInShort(now.requirements, most));
     showBatch(batch, now);

@@ -9,7 +9,7 @@ import { Listing, section } from "./listing.js";
 import { Picture } from "./picture.js";
 import { Policy } from "./policy.js";
 import { showBatch } from "./queries.js";
-import { stateBadge, tile } from "./record.js";
+import { preparation, stateBadge, tile } from "./record.js";
 
 /** Rescales that the picture may mark. */
 const MARKED = 100;
@@ -76,7 +76,9 @@ export class Query {
   /** Lists are asked for when something in them can have changed. */
   async #lists(query, path) {
     const pages = [this.rescales, this.decisions].map(({ parameters }) => JSON.stringify(parameters));
-    const state = [query.lastDecision?.number, query.rescales, query.restarts, query.state, ...pages].join();
+    const { lastDecision, lastBatch, rescales: moves, restarts } = query;
+    const counts = [lastDecision?.number, lastBatch?.partitions, moves, restarts];
+    const state = [...counts, query.state, ...pages].join();
     if (state === this.seen && !this.hasOpen) return;
     const [rescales, newest, decisions, exceptions] = await Promise.all([
       get(path("/rescales"), this.rescales.parameters),
@@ -95,7 +97,7 @@ export class Query {
 
   #show(query, { mayWrite, maxParallelism }) {
     text(this.name, query.name ?? query.id);
-    content(this.state, stateBadge(query.state));
+    content(this.state, stateBadge(query.state), preparation(query));
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);
@@ -108,7 +110,7 @@ export class Query {
     this.bounds.update({
       requirements: query.requirements,
       now: {
-        shuffle: query.target ?? query.partitions,
+        shuffle: query.target ?? query.preparing?.partitions ?? query.partitions,
         ...Object.fromEntries((query.lastBatch?.sources ?? []).map(({ vertex, tasks }) => [vertex, tasks])),
       },
       may,
@@ -117,16 +119,17 @@ export class Query {
     text(this.hint, hint(query, may));
   }
 
-  #tiles({ lastBatch: last, partitions, target, stateful, trigger, triggerMs, restarts, rescales }) {
+  #tiles({ lastBatch: last, partitions, target, preparing, stateful, trigger, triggerMs, restarts, rescales }) {
     const batch = h("div");
     showBatch(batch, { lastBatch: last, triggerMs });
     const onItsWay = target !== null && target !== partitions;
+    const prepares = preparing ? `preparing ${number(preparing.partitions)}` : "in force";
     const behind = last?.offsetsBehind;
     const input = behind ? `${number(behind.max)} records behind` : `${number(last?.inputRows)} rows in the batch`;
     const interval = triggerMs ? duration(triggerMs) : words(trigger);
     content(
       this.facts,
-      tile("Partitions", number(partitions), onItsWay ? `scaling to ${number(target)}` : "in force"),
+      tile("Partitions", number(partitions), onItsWay ? `scaling to ${number(target)}` : prepares),
       tile("Last batch", number(last?.batch), batch),
       tile("Trigger", interval, triggerMs ? words(trigger) : "back to back"),
       tile("Input", last ? `${number(last.inputRowsPerSecond)} rows/s` : number(), input),

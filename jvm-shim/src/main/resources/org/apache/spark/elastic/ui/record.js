@@ -31,6 +31,11 @@ export function stateBadge(state) {
   return badge(state, STATES[state] ?? "warning");
 }
 
+/** The copy of a query's state that is under way, if any. An older event log does not say it. */
+export function preparation({ preparing, partitions }) {
+  return preparing ? h("span", { class: "ms-2 small" }, `Preparing ${change(partitions, preparing.partitions)}`) : null;
+}
+
 /** Where the page of a query is. */
 export function queryAddress(id) {
   return `#query=${encodeURIComponent(id)}`;

@@ -55,7 +55,7 @@ class ScriptedPolicy:
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        With each new `prepare`, the next move is prepared, at this `rate` (bytes per second). It goes to these
+        With each new `prepare`, the next move is prepared, at this `rate` (bytes per second). It goes to
         `counts` by turns. `hold` lets new queries wait. This number of `executors` is requested, once (0: none).
         """
         fresh = self._orders.with_suffix(".new")

@@ -113,6 +113,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     private def run(): Unit =
       try {
         sc.addJobTag(tag)
+        // On executors that warm up it would find no slot, and take those of the micro-batches.
+        while (!synchronized(isOver) && !query.isWarm(millisSince(began))) Thread.sleep(WarmUpPollMs)
         copy =
           new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
         CurrentExecution.asOurs(sc, what) {
@@ -187,4 +189,5 @@ private object Preparation {
   private val Replaced = "another one was ordered after it"
   private val LeastPatienceMs = 60000L
   private val LookMs = 10000L
+  private val WarmUpPollMs = 50L
 }

@@ -257,6 +257,9 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
 
   def isRunning: Boolean = runState == Running
 
+  /** Whether a change ordered this long ago need not wait for the warm-up of new executors. */
+  def isWarm(orderedMs: Long): Boolean = control.isWarm(orderedMs)
+
   def isStopped: Boolean = StreamExecutionAccess.isTerminated(execution)
 
   /** Return its checkpoint, if its state can be re-partitioned. */

@@ -38,8 +38,9 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
 
   /** Switch to this count. Return whether that was prepared; if not, nothing has been changed. */
   def switchTo(partitions: Int): Boolean = {
+    val prepared = current.filter(_.partitions == partitions)
     hasSwitched = false
-    hasSwitched = current.exists(copying => copying.partitions == partitions && copying.use())
+    hasSwitched = prepared.exists(_.use())
     if (hasSwitched) {
       current = None
       new StateMover(execution).closeSinkGap()
@@ -60,16 +61,17 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     private val what = s"the state in ${execution.resolvedCheckpointRoot} is copied to $partitions partitions"
     private var order: Option[PrepareMove] = Some(first) // until it has its outcome
     private var readyMs: Option[Long] = None
-    private var isOver = false
-    private var isInDoubt = false // what became of the switch: the next start finds out
-    @volatile private var copy: StateCopy = _
+    @volatile private var isOver = false
+    @volatile private var isInDoubt = false // what became of the switch: the next start finds out
+    private val following = new Object // locks the copy, so that nobody else waits for the storage
+    private var copy: StateCopy = _
 
     /** Take a further order for the same count; return whether it does. */
     def takes(next: PrepareMove): Boolean = synchronized {
       if (!isOver) {
         order.foreach(query.failed(_, Replaced))
         order = Some(next)
-        readyMs.foreach(_ => answer())
+        answer()
       }
       !isOver
     }
@@ -77,103 +79,101 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     def wake(): Unit = synchronized(notifyAll())
 
     def drop(why: String): Unit = {
-      synchronized {
-        isOver = true
-        order.foreach(query.failed(_, why))
-        order = None
-        notifyAll()
-      }
+      end(why)
       sc.cancelJobsWithTag(tag, why)
     }
 
     /** Make the copy the state of the query, on the stream thread. Return whether it could; then nothing else may. */
-    def use(): Boolean = synchronized {
-      if (isOver || readyMs.isEmpty) false
-      else {
-        isOver = true
-        notifyAll()
-        val isFollowed =
-          try {
-            catchUp(behind = 0)
-            true
-          } catch {
-            case Harmless(e) =>
-              logWarning(s"spark-elastic: query ${query.called}: a prepared move has to be made in a pause", e)
-              false
-          }
-        if (isFollowed) {
-          isInDoubt = true
+    def use(): Boolean = following.synchronized {
+      val isReady = synchronized(!isOver && readyMs.nonEmpty)
+      val isFollowed = isReady &&
+        (try {
+          catchUp(behind = 0)
+          true
+        } catch {
+          case Harmless(e) =>
+            logWarning(s"spark-elastic: query ${query.called}: a prepared move is made in a pause", e)
+            false
+        })
+      if (isFollowed) {
+        isInDoubt = true
+        try {
           copy.use()
           isInDoubt = false
-        }
-        isFollowed
+        } finally end("it has been used")
       }
+      isFollowed
     }
 
     private def run(): Unit =
       try {
         sc.addJobTag(tag)
         // On executors that warm up it would find no slot, and take those of the micro-batches.
-        while (!synchronized(isOver) && !query.isWarm(millisSince(began))) Thread.sleep(WarmUpPollMs)
-        copy =
-          new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
+        while (!isOver && !query.isWarm(millisSince(began))) Thread.sleep(WarmUpPollMs)
+        step {
+          copy = new StateCopy(
+            execution.sparkSessionForStream,
+            execution.resolvedCheckpointRoot,
+            query.partitions,
+            partitions)
+        }
         CurrentExecution.asOurs(sc, what) {
-          copy.write(new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution)))
+          if (!isOver) copy.write(new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution)))
         }
-        synchronized {
-          if (!isOver) {
-            copy.follow(lastBatch)
-            copy.place()
-          }
+        step {
+          copy.follow(lastBatch)
+          copy.place()
         }
-        val patienceMs = math.max(LeastPatienceMs, millisSince(began))
-        val copied = System.nanoTime()
-        while (isBehind) {
+        val (copied, patienceMs) = (System.nanoTime(), math.max(LeastPatienceMs, millisSince(began)))
+        while (!isOver && lastBatch - copy.followed > 1) {
           if (millisSince(copied) > patienceMs)
             throw new IllegalStateException("its state changes faster than the changes can be followed")
-          synchronized(if (!isOver) copy.follow(copy.followed + 1))
+          step(copy.follow(copy.followed + 1))
         }
         synchronized {
           readyMs = Some(millisSince(began))
           answer()
-          while (!isOver) {
-            catchUp(behind = 1)
-            wait(LookMs)
-          }
         }
-      } catch { case Harmless(e) => giveUp(e) }
-      finally close()
+        while (!isOver) {
+          step(catchUp(behind = 1))
+          synchronized(if (!isOver) wait(LookMs))
+        }
+      } catch {
+        case Harmless(e) =>
+          if (!isOver && !sc.isStopped)
+            logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
+          end(String.valueOf(e.getMessage))
+      } finally close()
 
-    private def isBehind: Boolean = synchronized(!isOver && lastBatch - copy.followed > 1)
+    /** Do something with the copy, unless it is over. */
+    private def step(body: => Unit): Unit = following.synchronized(if (!isOver) body)
 
     private def catchUp(behind: Int): Unit = {
       val last = lastBatch
       while (copy.followed < last - behind) copy.follow(copy.followed + 1)
     }
 
-    private def lastBatch: Long =
-      new CheckpointLogs(execution.sparkSessionForStream, execution.resolvedCheckpointRoot).commits
-        .getLatestBatchId()
-        .get
+    private def lastBatch: Long = {
+      val logs = new CheckpointLogs(execution.sparkSessionForStream, execution.resolvedCheckpointRoot)
+      logs.commits.getLatestBatchId().get
+    }
 
-    private def answer(): Unit = {
-      order.foreach(query.done(_, readyMs.get))
+    private def answer(): Unit = for (ms <- readyMs; waiting <- order) {
+      query.done(waiting, ms)
       order = None
     }
 
-    private def giveUp(e: Throwable): Unit = synchronized {
-      if (!isOver)
-        logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
+    private def end(why: String): Unit = synchronized {
       isOver = true
-      order.foreach(query.failed(_, String.valueOf(e.getMessage)))
+      order.foreach(query.failed(_, why))
       order = None
+      notifyAll()
     }
 
     private def close(): Unit =
       try {
         CurrentExecution.awaitTasks(sc, what)
-        val isToClose = synchronized(!isInDoubt)
-        if (copy != null && isToClose) copy.close()
+        following.synchronized(if (copy != null && !isInDoubt) copy.close())
       } catch {
         case Harmless(e) =>
           logWarning(s"spark-elastic: query ${query.called}: the next start removes a copy of its state: $e")

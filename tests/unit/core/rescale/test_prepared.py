@@ -329,6 +329,27 @@ class TestChange:
         assert (newest.cause, newest.reason, newest.prepared_ms) == ("update_requirement", "succeeded", 4_000)
         assert overtaken.reason == "resource_requirements_updated"
 
+    def test_a_batch_with_another_count_than_was_known_lets_it_choose_again(self, scene: Scene) -> None:
+        preparing(scene)
+        actions = scene.batches(300, partitions=4)
+        assert copies(actions) == [("counts", 4)]
+        assert reasons(actions)[0] == "rescale_called_off"
+        assert (copy(scene), scene.query().partitions) == (None, 4)
+
+    def test_time_that_passes_changes_nothing(self, stage: Stage) -> None:
+        scene = stage(**AT_ONCE)
+        running(scene)
+        scene.done(only(scene.executor("1", cores=2), PrepareMove))
+        order = scene.last_order("Rescale")
+        assert order is not None
+        scene.fail(order)
+        assert copies(scene.executor("2", cores=2)) == [("counts", 6)]
+        began = scene.now
+        # By then the count that has failed may be tried again.
+        actions = scene.advance(120_000)
+        assert (orders(actions), decisions(actions)) == ([], [])
+        assert copy(scene) == (6, began)
+
     def test_settings_that_forbid_another_count_drop_it(self, scene: Scene) -> None:
         preparing(scene, evolve(PREPARED, explicit_partitions=200))
         fixed = {"counts": {"explicitParallelism": "fixed"}}

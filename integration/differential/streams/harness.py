@@ -239,7 +239,7 @@ class Run:
         if self.is_ours():
             self.bound(partitions)
             moved = self.until(
-                lambda: self.shows(partitions, "target", "partitions"), BEGIN_S
+                lambda: self.shows(partitions, "preparing", "target", "partitions"), BEGIN_S
             ) and self.until(lambda: self.shows(partitions, "partitions"), END_S)
             COUNTS["moves" if moved else "moves that came later"] += 1
 
@@ -248,7 +248,7 @@ class Run:
 
         def order() -> None:
             self.bound(partitions)
-            if self.until(lambda: self.shows(partitions, "target", "partitions"), BEGIN_S):
+            if self.until(lambda: self.shows(partitions, "preparing", "target", "partitions"), BEGIN_S):
                 COUNTS["moves ordered in a micro-batch"] += 1
 
         if self.is_ours() and self.into == "files":
@@ -291,8 +291,9 @@ class Run:
             return json.load(answer)
 
     def shows(self, partitions: int, *members: str) -> bool:
-        """Return whether one of these fields of the query in the API equals a number of partitions."""
+        """Return whether one of these fields of the query in the API is about a number of partitions."""
         shown = self.asked("GET", "")
+        shown["preparing"] = (shown["preparing"] or {}).get("partitions")
         return any(shown[member] == partitions for member in members)
 
     def until(self, look: Callable[[], Any], seconds: float) -> Any:

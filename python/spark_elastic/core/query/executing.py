@@ -292,6 +292,8 @@ class Executing(QueryState):
         """Move state that could not be copied in a pause, or close the record of a rescale that failed."""
         uncopied = self._answered(step)
         if uncopied is not None:
+            checkpoint = step.record.checkpoint  # what was only expected of it may be wrong
+            checkpoint.prepares_moves = checkpoint.prepares_moves and step.record.facts.prepares_moves
             self._move(uncopied.partitions, step, until=self.moving_until)
             return
         order = step.rescale_order

@@ -11,10 +11,11 @@ from spark_elastic.core.turn import Turn
 
 
 def prepares_moves(record: QueryRecord, settings: CoreSettings) -> bool:
-    """Return whether the next move of the query's state is prepared."""
+    """Return whether the next move of the query's state is prepared; one at a start never is."""
     checkpoint = record.checkpoint
     has_form = checkpoint.provider == "rocksdb" and checkpoint.format == OWN_FORMAT
-    return settings.prepare_moves and checkpoint.prepares_moves and has_form
+    allowed = settings.prepare_moves and checkpoint.prepares_moves
+    return allowed and has_form and record.run_state == "running"
 
 
 def order_copy(record: QueryRecord, partitions: int, turn: Turn, settings: CoreSettings) -> str:

@@ -181,9 +181,9 @@ class Shares:
 class Checkpoint:
     """The current form of a query's checkpoint; `becomes_rescalable` says that its start changes that.
 
-    `prepares_moves` is as in the facts. An original is kept if the state was converted. `original_since` is
-    as in the facts, and `original_until` how long it is kept (epoch ms), None before a micro-batch has been
-    committed and the query runs.
+    `prepares_moves` is as in the facts, or expected after such a start. An original is kept if the state was
+    converted. `original_since` is as in the facts, and `original_until` how long it is kept (epoch ms), None
+    before a micro-batch has been committed and the query runs.
     """
 
     provider: Provider
@@ -217,6 +217,8 @@ class Checkpoint:
 
     def note_rescalable(self) -> None:
         """Note that the checkpoint was started in a form that can be re-partitioned."""
+        if self.provider != "rocksdb" or self.format < OWN_FORMAT:
+            self.prepares_moves = True  # the start turns changelogs on, unless the user has turned them off
         self.provider = "rocksdb"
         self.format = OWN_FORMAT
 

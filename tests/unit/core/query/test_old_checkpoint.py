@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import Action, DropOriginal, StartQuery
+from spark_elastic.core.actions import Action, DropOriginal, Rescale, StartQuery
 from spark_elastic.core.events import ActionDone, ActionFailed, QueryInfo
 from tests.unit.core.builder import OLD, STATEFUL, STATELESS, Scene, Stage, decisions, only, orders, reasons
 
@@ -144,12 +144,12 @@ class TestConversion:
         assert reasons(actions) == ["start_converted"]
         scene.send(ActionDone, action=start.id, query="counts", took_ms=900)
         scene.started(after)
-        # It is moved as others are, later.
+        # It is moved as others are, later: its state is copied first.
         scene.batches(8000, 8000, partitions=after)
         scene.executor("1", cores=6)
         scene.advance(60_000)
         scene.batches(8000, partitions=after)
-        assert scene.query().target == 8
+        assert only(scene.copied(), Rescale).partitions == 8
 
     def test_format_1_becomes_format_2(self, stage: Stage) -> None:
         scene = stage(convert="atStart")

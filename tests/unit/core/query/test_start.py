@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from spark_elastic.core.actions import Configure, FailQuery, HoldQuery, StartQuery
+from spark_elastic.core.actions import Configure, FailQuery, HoldQuery, Rescale, StartQuery
 from spark_elastic.core.events import (
     ExecutorInfo,
     Failure,
@@ -240,7 +240,7 @@ def test_a_query_that_was_held_first_can_be_rescaled_once_it_runs(stage: Stage) 
     scene.batches(300, partitions=2)
     scene.executor("1", cores=2)
     scene.until_rescale()
-    assert scene.query().target == 4
+    assert only(scene.copied(), Rescale).partitions == 4
 
 
 @pytest.mark.parametrize("is_ordered", [True, False])

@@ -12,6 +12,7 @@ from attrs import evolve
 from spark_elastic.core.actions import Action, HoldQuery, PrepareMove, Rescale, StartQuery, TakeSavepoint
 from spark_elastic.core.events import (
     CancelRequested,
+    Event,
     ExecutorRemoved,
     Failure,
     PolicyFileChanged,
@@ -27,7 +28,9 @@ from spark_elastic.core.rescale.concurrency import PATIENCE_MS
 from spark_elastic.core.rescale.situation import RESCALE_COST_MS, SWITCH_COST_MS
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.wire import EVENT_TYPES
 from tests.unit.core.builder import PREPARED, TASK_FAILED, Scene, Stage, decisions, only, orders, reasons
+from tests.unit.core.query.test_states_and_events import fields
 
 AT_ONCE = {"cooldown_ms": 0, "executing_stabilization_ms": 0, "max_delay_ms": 0, "rescale_policy": "always"}
 
@@ -122,13 +125,39 @@ class TestOrder:
         (order,) = [action for action in scene.actions if isinstance(action, PrepareMove)][-1:]
         assert (order.partitions, order.tasks, order.bytes_per_second) == (slots, tasks, 50 << 20)
 
-    def test_a_query_that_was_made_rescalable_by_its_start_is_prepared(self, scene: Scene) -> None:
+    def made_rescalable(self, scene: Scene) -> PrepareMove:
+        """Let a start give a query the form in which its state can be copied, and copy it."""
         scene.start(2)
-        scene.submit(PREPARED, provider="hdfs", checkpoint_format=1)
+        scene.submit(PREPARED, provider="hdfs", checkpoint_format=1, prepares_moves=False)
         scene.started(2)
         scene.batches(900, 312, 312, 312, partitions=2)
         scene.executor("1", cores=2)
-        assert only(scene.until_rescale(), PrepareMove).partitions == 4
+        return only(scene.until_rescale(), PrepareMove)
+
+    def test_a_query_that_was_made_rescalable_by_its_start_is_prepared(self, scene: Scene) -> None:
+        order = self.made_rescalable(scene)
+        assert (order.partitions, copy(scene)) == (4, (4, scene.now))
+
+    def test_if_that_fails_its_moves_are_not_prepared_any_more(self, scene: Scene) -> None:
+        order = self.made_rescalable(scene)
+        assert only(scene.fail(order, "without changelogs"), Rescale).partitions == 4
+        scene.rescaled()
+        scene.batches(900, 250, 250, partitions=4)
+        scene.executor("2", cores=4)
+        assert only(scene.until_rescale(), Rescale).partitions == 8
+
+    def test_one_whose_checkpoint_allows_it_is_prepared_the_next_time_as_well(self, scene: Scene) -> None:
+        scene.fail(preparing(scene), "the storage is away")
+        scene.rescaled()
+        scene.batches(900, 250, 250, partitions=4)
+        scene.executor("2", cores=4)
+        assert only(scene.until_rescale(), PrepareMove).partitions == 8
+
+    def test_a_start_that_moves_the_state_does_not_copy_it_before(self, scene: Scene) -> None:
+        scene.start(4)
+        actions = scene.submit(PREPARED, checkpoint_partitions=200)
+        assert only(actions, StartQuery).partitions == 4
+        assert decisions(actions)[-1].numbers["cost_ms"] == RESCALE_COST_MS
 
     def test_what_a_later_snapshot_says_counts(self, scene: Scene) -> None:
         running(scene, evolve(PREPARED, prepares_moves=False))
@@ -300,6 +329,27 @@ class TestChange:
         assert (newest.cause, newest.reason, newest.prepared_ms) == ("update_requirement", "succeeded", 4_000)
         assert overtaken.reason == "resource_requirements_updated"
 
+    def test_a_batch_with_another_count_than_was_known_lets_it_choose_again(self, scene: Scene) -> None:
+        preparing(scene)
+        actions = scene.batches(300, partitions=4)
+        assert copies(actions) == [("counts", 4)]
+        assert reasons(actions)[0] == "rescale_called_off"
+        assert (copy(scene), scene.query().partitions) == (None, 4)
+
+    def test_time_that_passes_changes_nothing(self, stage: Stage) -> None:
+        scene = stage(**AT_ONCE)
+        running(scene)
+        scene.done(only(scene.executor("1", cores=2), PrepareMove))
+        order = scene.last_order("Rescale")
+        assert order is not None
+        scene.fail(order)
+        assert copies(scene.executor("2", cores=2)) == [("counts", 6)]
+        began = scene.now
+        # By then the count that has failed may be tried again.
+        actions = scene.advance(120_000)
+        assert (orders(actions), decisions(actions)) == ([], [])
+        assert copy(scene) == (6, began)
+
     def test_settings_that_forbid_another_count_drop_it(self, scene: Scene) -> None:
         preparing(scene, evolve(PREPARED, explicit_partitions=200))
         fixed = {"counts": {"explicitParallelism": "fixed"}}
@@ -379,6 +429,29 @@ class TestEnd:
         actions = scene.send(QueryStarted, query="counts", run="r1", partitions=3)
         assert copies(actions) == [("counts", 3)]
         assert (copy(scene), scene.query().partitions) == (None, 3)
+
+
+# In which state a query is after an event, and to which count its state is copied, if not to 4.
+AFTER: dict[str, tuple[str, int | None]] = {
+    "Snapshot": ("Finished", None),
+    "ExecutorAdded": ("Executing", 5),
+    "ExecutorRemoved": ("Executing", None),
+    "ExecutorExcluded": ("Executing", None),
+    "ExecutorDecommissioning": ("Executing", None),
+    "QueryFailed": ("Failing", None),
+    "QueryTerminated": ("Finished", None),
+    "SavepointRequested": ("StopWithSavepoint", None),
+    "CancelRequested": ("Canceling", None),
+}
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+def test_every_event_can_come_meanwhile(scene: Scene, kind: type[Event]) -> None:
+    preparing(scene)
+    scene.send(kind, **fields(kind, scene))
+    state, count = AFTER.get(kind.__name__, ("Executing", 4))
+    found = scene.query().preparing
+    assert (scene.query().state, None if found is None else found.partitions) == (state, count)
 
 
 class TestPatience:

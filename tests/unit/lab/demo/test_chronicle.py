@@ -44,16 +44,19 @@ def test_slots_follow_the_executors() -> None:
     ]
 
 
+REASONS = ("rescale_pays", "rescaled", "rescaled_prepared", "rescaled_unheard", "rescale_failed")
+
+
 def test_batches_and_rescales_are_counted() -> None:
     chronicle = Chronicle()
     chronicle.follow(submitted("totals", stateful=True))
     chronicle.follow(progress("totals", 0, 100, 2))
-    for number, reason in enumerate(("rescale_pays", "rescaled", "rescaled_unheard", "rescale_failed")):
+    for number, reason in enumerate(REASONS):
         chronicle.order(report("totals", "…", number, reason))
     chronicle.order(report("another", "…", 9, "rescaled"))
     chronicle.follow(progress("totals", 1, 900, 3))
     query = chronicle.queries["totals"]
-    assert query.rescales == 2
+    assert query.rescales == 3
     assert query.in_force_since(3, after=0) == 900
     assert query.in_force_since(2, after=101) is None
 

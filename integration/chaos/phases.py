@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from integration.chaos.world import World
 
 RUNNING, STABILIZING, COOLDOWN, MOVING = "running", "stabilizing", "cooldown", "moving"
+PREPARING = "preparing"
 BACKOFF, HELD, STARTING = "backoff", "held", "starting"
 #: The phases in which a fault should hit; a query can be in others as well.
-PHASES = (RUNNING, STABILIZING, COOLDOWN, MOVING, BACKOFF, HELD, STARTING)
+PHASES = (RUNNING, STABILIZING, COOLDOWN, PREPARING, MOVING, BACKOFF, HELD, STARTING)
 #: The phases that can be provoked in a mode of the application. Without bounds, the others occur as workers
 #: come and go. A query of plain Spark has no phases: it runs.
 PHASES_OF: Mapping[Mode, tuple[str, ...]] = {
@@ -45,6 +46,8 @@ def phase_of(query: Json) -> str:
         return BACKOFF if query["target"] is None else MOVING
     if state != "Executing":
         return _STATES.get(state, str(state))
+    if query["preparing"] is not None:
+        return PREPARING
     last = query["lastDecision"]
     if last is not None and last["kind"] == "held" and (last["until"] or 0) > now():
         return str(last["reason"])
@@ -91,7 +94,7 @@ def _provoke(world: World, name: str, phase: str) -> int | None:
     if phase == COOLDOWN:
         wait_for(world, name, MOVING, _change_count(world, name))
         wait_for(world, name, RUNNING)
-    if phase in (STABILIZING, COOLDOWN, MOVING):
+    if phase in (STABILIZING, COOLDOWN, PREPARING, MOVING):
         return _change_count(world, name)
     if phase == BACKOFF:
         world.make_ill(name)

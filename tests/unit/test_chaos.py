@@ -223,7 +223,7 @@ def test_a_step_after_which_the_next_came_at_once_has_no_time_of_recovery(tmp_pa
     assert found["recover_s"] == {"p50": 2.5, "max": 2.5}
     assert found["recover_s_by_fault"]["executor_killed"] == {"p50": None, "max": None}
     assert (
-        table.table(report.happened).splitlines()[-1] == "| executor_killed | 2 |  |  |  |  |  |  |  |  |  |"
+        table.table(report.happened).splitlines()[-1] == "| executor_killed | 2 |  |  |  |  |  |  |  |  |  |  |"
     )
     assert "the next at once" in first.line()
     assert read_happened(tmp_path) == report.happened
@@ -247,8 +247,8 @@ def test_runs_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         Report(7, tmp_path / name, happened=[happened(*hits)], found=FOUND).close([])
     assert table.main([str(tmp_path / "one"), str(tmp_path / "other")]) == 0
     *rows, last = capsys.readouterr().out.splitlines()
-    assert rows[2] == "| executor_killed | 2 |  |  |  |  |  |  |  | 2.5 | 2.5 |"
-    assert rows[3] == "| savepoint | 1 |  |  |  |  |  |  |  | 2.5 | 2.5 |"
+    assert rows[2] == "| executor_killed | 2 |  |  |  |  |  |  |  |  | 2.5 | 2.5 |"
+    assert rows[3] == "| savepoint | 1 |  |  |  |  |  |  |  |  | 2.5 | 2.5 |"
     assert {len(row.split("|")) for row in rows} == {len(PHASES) + 6}
     assert json.loads(last) == {
         "runs": 2, "seeds": [7, 7], "steps": 2, "faults": 3, "recover_s": {"p50": 2.5, "max": 2.5},

@@ -93,12 +93,15 @@ class Orders:
         done = self.outcome()
         assert done["type"] == "ActionDone", done
 
-    def move(self, partitions: int) -> dict[str, Any]:
-        """Order a move and return its outcome."""
+    def order_move(self, partitions: int) -> None:
         before = len(self._policy.seen("Rescale", self._query))
         self._moved += 1
         self._policy.order(prepare=self._prepared, now=self._moved, counts=(partitions,))
         eventually(lambda: len(self._policy.seen("Rescale", self._query)) > before, "it is ordered")
+
+    def move(self, partitions: int) -> dict[str, Any]:
+        """Order a move and return its outcome."""
+        self.order_move(partitions)
         return self.outcome("Rescale")
 
 

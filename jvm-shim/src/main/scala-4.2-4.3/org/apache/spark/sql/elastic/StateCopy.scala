@@ -193,7 +193,7 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   /** Delete what is left of the work, and all of the copy unless it is used. In doubt, `settle` has to. */
   def close(): Unit = use match {
     case NotUsed => delete(files, Prefix + token, placed.getOrElse(Nil), mayBeFilled = true)
-    case Settled => work.delete("")
+    case Settled => forget(files, Prefix + token)
     case InDoubt =>
   }
 
@@ -370,22 +370,34 @@ private[elastic] object StateCopy extends Logging {
   /** Let no other driver switch to its copy from now on, except to one whose batch is in the log already. */
   def takeOver(session: SparkSession, checkpoint: String): Unit = {
     val files = filesOf(session, checkpoint)
-    left(files).foreach(folder => files.write(s"$folder/$Taken", "taken"))
+    left(files).filter(isOfCopy(files, _)).foreach(folder => files.write(s"$folder/$Taken", "taken"))
   }
 
   /** Delete what copies have left that a crash cut short, where this driver has taken over. */
   def clean(session: SparkSession, checkpoint: String): Unit = {
     val files = filesOf(session, checkpoint)
-    for (folder <- left(files) if files.read(s"$folder/$Taken").nonEmpty) {
-      logWarning(s"spark-elastic: removing an interrupted copy of the state in $checkpoint")
-      discard(files, folder, new CheckpointLogs(session, StateRoot(session, checkpoint)))
-    }
+    for (folder <- left(files))
+      if (!isOfCopy(files, folder)) files.delete(folder)
+      else if (files.read(s"$folder/$Taken").nonEmpty) {
+        logWarning(s"spark-elastic: removing an interrupted copy of the state in $checkpoint")
+        discard(files, folder, new CheckpointLogs(session, StateRoot(session, checkpoint)))
+      }
   }
 
   private def filesOf(session: SparkSession, checkpoint: String) =
     new CheckpointFiles(new Path(StateRoot(session, checkpoint)), session.sessionState.newHadoopConf())
 
   private def left(files: CheckpointFiles): Seq[String] = files.names("").filter(_.startsWith(Prefix))
+
+  /** Whether a folder still says anything of a copy. If not, the copy is in use, or has been deleted. */
+  private def isOfCopy(files: CheckpointFiles, folder: String): Boolean =
+    files.below(folder).exists(_.name != s"$folder/$Taken")
+
+  /** Delete the folder of a copy that is in use. What says so goes last: without it, the copy would be deleted. */
+  private def forget(files: CheckpointFiles, folder: String): Unit = {
+    files.names(folder).filterNot(_ == Used).foreach(name => files.delete(s"$folder/$name"))
+    files.delete(folder)
+  }
 
   private def discard(files: CheckpointFiles, folder: String, logs: CheckpointLogs): Unit = {
     val isUsed = files.read(s"$folder/$Used").map(_.split('\n')).exists {
@@ -399,7 +411,7 @@ private[elastic] object StateCopy extends Logging {
         }
       case _ => false // not all written
     }
-    if (isUsed) files.delete(folder)
+    if (isUsed) forget(files, folder)
     else {
       val placed = files.read(s"$folder/$Placed", Long.MaxValue).fold(Seq.empty[String])(_.linesIterator.toSeq)
       delete(files, folder, placed, mayBeFilled = false)

@@ -51,11 +51,13 @@ class ScriptedPolicy:
         counts: Sequence[int] = (3, 2),
         hold: bool = False,
         executors: int = 0,
+        restarts: bool = False,
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets new queries wait. This number of `executors` is
-        requested, once (0: none).
+        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets new
+        queries wait. This number of `executors` is requested, once (0: none). Queries that fail are retried if
+        `restarts` is set before the driver starts.
         """
         fresh = self._orders.with_suffix(".new")
         orders = {
@@ -65,6 +67,7 @@ class ScriptedPolicy:
             "counts": counts,
             "hold": hold,
             "executors": executors,
+            "restarts": restarts,
         }
         fresh.write_text(json.dumps(orders))
         os.replace(fresh, self._orders)

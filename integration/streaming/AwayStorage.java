@@ -21,6 +21,8 @@ import org.apache.hadoop.util.Progressable;
  * one. If it has the name of a folder in it, the first attempt to reach anything below such a folder fails, and no other.
  * If the system property `away.threads` is true, it is as if a client of a store could have no thread.
  *
+ * <p>If a file beside that one whose name ends in `.within` exists, nothing can be reached whose path contains its text.
+ *
  * <p>A file beside that one whose name ends in `.odd` makes it slow or unreliable. Each of its lines is `OPERATION PERCENT
  * MS`: that operation (or `all`) takes so many milliseconds longer, and fails in so many of 100 cases.
  */
@@ -54,6 +56,11 @@ public class AwayStorage extends RawLocalFileSystem {
       if (Boolean.getBoolean("away.threads")) {
         throw new OutOfMemoryError("unable to create native thread");
       }
+      throw new StoreIOException("the storage is away");
+    }
+    String within = read(Paths.get(away + ".within"));
+    if (within != null && f.toString().contains(within)) {
+      Files.writeString(Paths.get(away + ".tried"), "");
       throw new StoreIOException("the storage is away");
     }
     String odd = read(Paths.get(away + ".odd"));

@@ -121,10 +121,11 @@ class Steps:
 
 
 class Workplace:
-    """Input, and drivers whose storage for checkpoints, under away://, can be slow."""
+    """Input, and drivers of an application whose storage for checkpoints, under away://, can be slow."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, app: str = APP) -> None:
         self.folder = folder
+        self._app = app
         self.values = Values(folder / "input", KEYS)
         classes = folder / "classes"
         classes.mkdir()
@@ -153,17 +154,17 @@ class Workplace:
 
     def run(self, cases: Sequence[Case], conf: Mapping[str, str], name: str = "driver") -> None:
         """Run the application on each case, to its end."""
-        run(APP, self.values.folder, cases, self.next(name), {**self.storage, **conf})
+        run(self._app, self.values.folder, cases, self.next(name), {**self.storage, **conf})
 
     def kill(self, done: Callable[[], bool], case: Case, conf: Mapping[str, str]) -> None:
         """Kill the application as soon as it has done something."""
-        kill_when(done, APP, self.values.folder, case, self.next("killed"), {**self.storage, **conf})
+        kill_when(done, self._app, self.values.folder, case, self.next("killed"), {**self.storage, **conf})
 
     @contextmanager
     def driver(self, places: Sequence[str], conf: Mapping[str, str]) -> Iterator[LoggedProcess]:
         """Start the application with a checkpoint and a folder for its output."""
         arguments = [str(self.values.folder), *places]
-        with submitted(APP, arguments, self.next("driver"), {**self.storage, **conf}) as process:
+        with submitted(self._app, arguments, self.next("driver"), {**self.storage, **conf}) as process:
             yield process
 
     def base(self, partitions: int) -> Case:

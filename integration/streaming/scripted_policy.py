@@ -3,11 +3,12 @@
 The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
 orders.json   {"every": n, "now": m, "prepare": p, "rate": r, "counts": [c, ...], "hold": bool,
-              "executors": e}: each query is rescaled after every n-th progress report (0: never), or once
-              with each new `now` (0: never), to these counts by turns; with each new `prepare` (0: never),
-              the move to the next of them is prepared, at a rate of r bytes per second (0: no limit); with
-              `hold`, a new query has to wait for its first micro-batch until `hold` is false; each new number
-              of executors is requested (0: none). A query that fails ends
+              "executors": e, "restarts": bool}: each query is rescaled after every n-th progress report (0:
+              never), or once with each new `now` (0: never), to these counts by turns; with each new `prepare`
+              (0: never), the move to the next of them is prepared, at a rate of r bytes per second (0: no
+              limit); with `hold`, a new query has to wait for its first micro-batch until `hold` is false;
+              each new number of executors is requested (0: none). A query that fails ends, or is retried if
+              `restarts` was true at the start
 seen.jsonl    its events, orders and messages, one JSON object per line
 
 It uses only the package's connection to the driver: the shim is what is tested.
@@ -39,6 +40,7 @@ class Script:
         self.rescaled_now = 0
         self.prepared = 0
         self.requested = 0
+        self.restarts = False
 
     def order(self, kind: str, **fields: Any) -> None:
         self.ordered += 1
@@ -82,7 +84,8 @@ class Script:
     def handle(self, event: dict[str, Any], now: dict[str, Any]) -> None:
         query, every = event.get("query", ""), now["every"]
         if event["type"] == "Snapshot":
-            self.order("Configure", start_wait_ms=60_000, batch_stages=True)
+            self.restarts = now["restarts"]
+            self.order("Configure", start_wait_ms=60_000, batch_stages=True, restarts=self.restarts)
             for known in event["queries"]:
                 self.submitted(known, now)
         elif event["type"] == "QuerySubmitted":
@@ -91,6 +94,8 @@ class Script:
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
                 self.rescale(query, now["counts"])
+        elif event["type"] == "QueryFailed" and self.restarts:
+            self.start(query)
         elif event["type"] == "QueryFailed":
             self.order("FailQuery", query=query, run=event["run"], message=None)
         elif event["type"] == "QueryTerminated":

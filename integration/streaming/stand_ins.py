@@ -52,11 +52,13 @@ class ScriptedPolicy:
         counts: Sequence[int] = (3, 2),
         hold: bool = False,
         executors: int = 0,
+        restarts: bool = False,
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
         With each new `prepare`, the next move is prepared, at this `rate` (bytes per second). It goes to
-        `counts` by turns. `hold` lets new queries wait. This number of `executors` is requested, once (0: none).
+        `counts` by turns. `hold` lets new queries wait. This number of `executors` is requested, once (0:
+        none). Queries that fail are retried if `restarts` is set before the driver starts.
         """
         fresh = self._orders.with_suffix(".new")
         orders = {
@@ -67,6 +69,7 @@ class ScriptedPolicy:
             "counts": counts,
             "hold": hold,
             "executors": executors,
+            "restarts": restarts,
         }
         fresh.write_text(json.dumps(orders))
         os.replace(fresh, self._orders)

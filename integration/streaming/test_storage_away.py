@@ -47,8 +47,25 @@ class Storage:
 
     def fail_once(self, folder: str) -> None:
         """Let the next access below a folder of this name fail."""
+        self.fail_next(f"/{folder}/")
+
+    def fail_next(self, part: str) -> None:
+        """Let the next access fail to a path with this text in it."""
         self._tried.unlink(missing_ok=True)
-        self._away.write_text(f"/{folder}/")
+        self._away.write_text(part)
+
+    @contextmanager
+    def without(self, part: str) -> Iterator[None]:
+        """Let each access fail to a path with this text in it."""
+        self._tried.unlink(missing_ok=True)
+        within = self._away.with_suffix(".within")
+        hidden = within.with_suffix(".new")
+        hidden.write_text(part)
+        hidden.rename(within)
+        try:
+            yield
+        finally:
+            within.unlink()
 
     def has_failed(self) -> bool:
         return self._tried.exists()

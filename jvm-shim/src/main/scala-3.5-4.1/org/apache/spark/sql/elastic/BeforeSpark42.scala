@@ -19,6 +19,7 @@ private[elastic] final class StateMover(execution: StreamExecution) {
   def recover(): Boolean = false
   def originalSince: Option[Long] = None
   def dropOriginal(): Unit = {}
+  def takeOver(): Unit = {}
   def cleanUp(): Unit = {}
   def beginAnew(settings: Map[String, String]): Unit = {} // the plugin chooses no store
 }
@@ -36,6 +37,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     query.failed(order, s"Spark ${execution.sparkSession.version} cannot move state")
   def committed(): Unit = {}
   def switchTo(partitions: Int): Boolean = false
+  def settle(): Unit = {}
   def drop(why: String): Unit = {}
 }
 

@@ -49,6 +49,7 @@ private[elastic] final class InRun(execution: MicroBatchExecution, query: QueryR
   private def recover(newSources: Boolean): Unit = {
     if (query.stateful) {
       state.recover()
+      query.preparation.settle()
       CheckpointFacts.of(execution).foreach(query.use)
     }
     resume(newSources)

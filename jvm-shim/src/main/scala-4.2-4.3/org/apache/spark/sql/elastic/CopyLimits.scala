@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.encoders.RowEncoder
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan, UnaryExecNode}
-import org.apache.spark.util.{ThreadUtils, Utils}
+import org.apache.spark.util.Utils
 
 /**
  * Limits for a copy of state that runs beside micro-batches. Spark gives free slots to the oldest job first, so the
@@ -22,8 +22,14 @@ import org.apache.spark.util.{ThreadUtils, Utils}
  * @param tasks the most tasks at once
  * @param bytesPerSecond the most bytes that it writes, on average: it pauses between tasks; 0 for no limit
  * @param places preferred locations of its tasks; none if empty
+ * @param isOver whether the copy is not wanted any more
  */
-private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places: Seq[String]) {
+private[elastic] final class CopyLimits(
+    tasks: Int,
+    bytesPerSecond: Long,
+    places: Seq[String],
+    isOver: () => Boolean) {
+  import CopyLimits._
 
   /** Return rows that are read in few tasks. */
   def reading(rows: RDD[InternalRow]): RDD[InternalRow] = placed(rows.coalesce(tasks))
@@ -33,7 +39,7 @@ private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places
     val session = state.sparkSession.asInstanceOf[SparkSession]
     val from = System.nanoTime()
     val limited = new QueryExecution(session, state.queryExecution.logical) {
-      override def toRdd: RDD[InternalRow] = new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written))
+      override def toRdd: RDD[InternalRow] = new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written), () => check())
     }
     new Dataset[Row](limited, () => RowEncoder.encoderFor(limited.analyzed.schema))
   }
@@ -44,21 +50,31 @@ private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places
 
   private def pause(from: Long, written: () => Long): Unit = if (bytesPerSecond > 0) {
     val dueMs = (written() * 1000.0 / bytesPerSecond).toLong
-    Thread.sleep(math.max(0L, dueMs - (System.nanoTime() - from) / 1000000L))
+    def leftMs = dueMs - (System.nanoTime() - from) / 1000000L
+    while (leftMs > 0 && !isOver()) Thread.sleep(math.min(leftMs, LookMs).max(0L))
   }
+
+  /** Jobs can only be cancelled while they run. */
+  private def check(): Unit = if (isOver()) throw new IllegalStateException("the copy is not wanted any more")
+}
+
+private object CopyLimits {
+  private val LookMs = 500L
 }
 
 /** Collects its rows, or what is made of each partition, in a job for each partition. Never sent to executors. */
-private final class InFewJobs[T: ClassTag](rows: RDD[T], atOnce: Int, pause: () => Unit) extends RDD[T](rows) {
+private final class InFewJobs[T: ClassTag](rows: RDD[T], atOnce: Int, pause: () => Unit, check: () => Unit)
+    extends RDD[T](rows) {
   override def getPartitions: Array[Partition] = rows.partitions
   override def compute(split: Partition, context: TaskContext): Iterator[T] = rows.iterator(split, context)
 
   override def mapPartitions[U: ClassTag](f: Iterator[T] => Iterator[U], preservesPartitioning: Boolean): RDD[U] =
-    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), atOnce, pause)
+    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), atOnce, pause, check)
 
   override def collect(): Array[T] = {
     val properties = sparkContext.getLocalProperties
-    val all = ThreadUtils.parmap(rows.partitions.indices, "elastic-copy", atOnce) { partition =>
+    val all = StateCopy.parallel(rows.partitions.indices, atOnce) { partition =>
+      check()
       sparkContext.setLocalProperties(Utils.cloneProperties(properties))
       // The function that this runs on executors is Spark's.
       val made = JavaRDD.fromRDD(rows).collectPartitions(Array(partition)).head.asScala

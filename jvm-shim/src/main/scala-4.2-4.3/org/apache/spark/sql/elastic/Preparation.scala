@@ -1,6 +1,8 @@
 package org.apache.spark.sql.elastic
 
 import java.util.UUID
+import java.util.concurrent.{Semaphore, TimeUnit}
+import java.util.concurrent.locks.ReentrantLock
 
 import org.apache.spark.elastic.{Daemon, Harmless, Linkage, Part, PrepareMove}
 import org.apache.spark.internal.Logging
@@ -8,7 +10,8 @@ import org.apache.spark.sql.elastic.Moved.StreamExecution
 
 /**
  * The move of a query's state that is prepared while its micro-batches run, at most one at a time. The stream thread
- * takes the orders, tells of committed batches, and switches over at a boundary; a thread of its own does the rest.
+ * takes the orders, tells of committed batches, and switches over at a boundary; a thread of its own does the rest. The
+ * stream thread waits for that thread only to switch over.
  */
 private[elastic] final class Preparation(execution: StreamExecution, query: QueryRun) extends Logging {
   import Preparation._
@@ -36,11 +39,13 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
   /** Follow another committed micro-batch. */
   def committed(): Unit = current.foreach(_.wake())
 
-  /** Switch to this count. Return whether that was prepared; if not, nothing has been changed. */
+  /**
+   * Switch to this count. Return whether that was prepared; if not, nothing has been changed. A failure leaves what
+   * Spark's re-partitioning leaves if it fails.
+   */
   def switchTo(partitions: Int): Boolean = {
-    val prepared = current.filter(_.partitions == partitions)
     hasSwitched = false
-    hasSwitched = prepared.exists(_.use())
+    hasSwitched = current.exists(copying => copying.partitions == partitions && copying.use())
     if (hasSwitched) {
       current = None
       new StateMover(execution).closeSinkGap()
@@ -48,11 +53,11 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     hasSwitched
   }
 
+  /** Delete what is left of a switch that has failed, when the checkpoint is in order again. */
+  def settle(): Unit = current.foreach(_.settle())
+
   /** Give up what is prepared; any thread may call this. */
-  def drop(why: String): Unit = {
-    current.foreach(_.drop(why))
-    current = None
-  }
+  def drop(why: String): Unit = current.foreach(_.drop(why))
 
   private final class Copying(first: PrepareMove) {
     val partitions: Int = first.partitions
@@ -61,22 +66,22 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     private val what = s"the state in ${execution.resolvedCheckpointRoot} is copied to $partitions partitions"
     private var order: Option[PrepareMove] = Some(first) // until it has its outcome
     private var readyMs: Option[Long] = None
-    @volatile private var isOver = false
-    @volatile private var isInDoubt = false // what became of the switch: the next start finds out
-    private val following = new Object // locks the copy, so that nobody else waits for the storage
-    private var copy: StateCopy = _
+    @volatile private var isOver = false // once true, nothing more is written, except by the switch
+    @volatile private var copy: Option[StateCopy] = None
+    private val working = new ReentrantLock // held while the copy is changed, so perhaps for long
+    private val news = new Semaphore(0)
 
     /** Take a further order for the same count; return whether it does. */
     def takes(next: PrepareMove): Boolean = synchronized {
       if (!isOver) {
         order.foreach(query.failed(_, Replaced))
         order = Some(next)
-        answer()
+        readyMs.foreach(_ => answer())
       }
       !isOver
     }
 
-    def wake(): Unit = synchronized(notifyAll())
+    def wake(): Unit = news.release()
 
     def drop(why: String): Unit = {
       end(why)
@@ -84,97 +89,123 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     }
 
     /** Make the copy the state of the query, on the stream thread. Return whether it could; then nothing else may. */
-    def use(): Boolean = following.synchronized {
-      val isReady = synchronized(!isOver && readyMs.nonEmpty)
-      val isFollowed = isReady &&
-        (try {
-          catchUp(behind = 0)
-          true
-        } catch {
-          case Harmless(e) =>
-            logWarning(s"spark-elastic: query ${query.called}: a prepared move is made in a pause", e)
-            false
-        })
-      if (isFollowed) {
-        isInDoubt = true
-        try {
-          copy.use()
-          isInDoubt = false
-        } finally end("it has been used")
-      }
-      isFollowed
+    def use(): Boolean = isReady && {
+      working.lockInterruptibly()
+      try
+        if (isOver) false
+        else {
+          end("it is used")
+          val isFollowed =
+            try {
+              catchUp(behind = 0)
+              true
+            } catch {
+              case Harmless(_) if query.isStopped => throw new InterruptedException
+              case Harmless(e) =>
+                logWarning(s"spark-elastic: query ${query.called}: a prepared move has to be made in a pause", e)
+                false
+            }
+          if (isFollowed) copy.foreach(_.switch())
+          isFollowed
+        }
+      finally working.unlock()
     }
+
+    def settle(): Unit = if (isOver) cleaning(copy.foreach(_.settle()))
 
     private def run(): Unit =
       try {
         sc.addJobTag(tag)
         // On executors that warm up it would find no slot, and take those of the micro-batches.
-        while (!isOver && !query.isWarm(millisSince(began))) Thread.sleep(WarmUpPollMs)
-        step {
-          copy = new StateCopy(
-            execution.sparkSessionForStream,
-            execution.resolvedCheckpointRoot,
-            query.partitions,
-            partitions)
-        }
+        while (!isOver && !query.isWarm(millisSince(began))) news.tryAcquire(WarmUpPollMs, TimeUnit.MILLISECONDS)
+        val made =
+          new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
+        copy = Some(made)
         CurrentExecution.asOurs(sc, what) {
-          if (!isOver) copy.write(new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution)))
+          made.write(
+            new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution), () => isOver))
         }
         step {
-          copy.follow(lastBatch)
-          copy.place()
+          made.follow(lastBatch)
+          made.place()
         }
-        val (copied, patienceMs) = (System.nanoTime(), math.max(LeastPatienceMs, millisSince(began)))
-        while (!isOver && lastBatch - copy.followed > 1) {
+        val patienceMs = math.max(LeastPatienceMs, millisSince(began))
+        val copied = System.nanoTime()
+        while (!isOver && lastBatch - made.followed > 1) {
           if (millisSince(copied) > patienceMs)
             throw new IllegalStateException("its state changes faster than the changes can be followed")
-          step(copy.follow(copy.followed + 1))
+          step(made.follow(made.followed + 1))
         }
-        synchronized {
-          readyMs = Some(millisSince(began))
-          answer()
-        }
+        ready()
         while (!isOver) {
           step(catchUp(behind = 1))
-          synchronized(if (!isOver) wait(LookMs))
+          news.tryAcquire(LookMs, TimeUnit.MILLISECONDS)
+          news.drainPermits()
         }
       } catch {
-        case Harmless(e) =>
-          if (!isOver && !sc.isStopped)
-            logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
-          end(String.valueOf(e.getMessage))
+        case e: Throwable =>
+          giveUp(e)
+          if (Harmless.unapply(e).isEmpty) throw e
       } finally close()
 
-    /** Do something with the copy, unless it is over. */
-    private def step(body: => Unit): Unit = following.synchronized(if (!isOver) body)
+    /** Change the copy if it is still wanted. After a failure it is not: it may be half changed. */
+    private def step(body: => Unit): Unit = {
+      working.lock()
+      try if (!isOver) body
+      catch { case e: Throwable => giveUp(e); throw e }
+      finally working.unlock()
+    }
 
-    private def catchUp(behind: Int): Unit = {
+    private def catchUp(behind: Int): Unit = for (made <- copy) {
       val last = lastBatch
-      while (copy.followed < last - behind) copy.follow(copy.followed + 1)
+      while (made.followed < last - behind) made.follow(made.followed + 1)
     }
 
-    private def lastBatch: Long = {
-      val logs = new CheckpointLogs(execution.sparkSessionForStream, execution.resolvedCheckpointRoot)
-      logs.commits.getLatestBatchId().get
+    private def lastBatch: Long =
+      new CheckpointLogs(execution.sparkSessionForStream, execution.resolvedCheckpointRoot).commits
+        .getLatestBatchId()
+        .get
+
+    private def isReady: Boolean = synchronized(readyMs.nonEmpty && !isOver)
+
+    private def ready(): Unit = synchronized {
+      if (!isOver) {
+        readyMs = Some(millisSince(began))
+        answer()
+      }
     }
 
-    private def answer(): Unit = for (ms <- readyMs; waiting <- order) {
-      query.done(waiting, ms)
+    private def answer(): Unit = {
+      order.foreach(query.done(_, readyMs.get))
       order = None
     }
 
-    private def end(why: String): Unit = synchronized {
-      isOver = true
-      order.foreach(query.failed(_, why))
-      order = None
-      notifyAll()
+    private def giveUp(e: Throwable): Unit = {
+      if (!isOver && !sc.isStopped)
+        logWarning(s"spark-elastic: query ${query.called}: a move to $partitions partitions is not prepared", e)
+      end(String.valueOf(e.getMessage))
     }
 
-    private def close(): Unit =
-      try {
-        CurrentExecution.awaitTasks(sc, what)
-        following.synchronized(if (copy != null && !isInDoubt) copy.close())
-      } catch {
+    /** Write nothing more, and say why if an order waits for its outcome. */
+    private def end(why: String): Unit = {
+      synchronized {
+        isOver = true
+        order.foreach(query.failed(_, why))
+        order = None
+      }
+      wake()
+    }
+
+    private def close(): Unit = cleaning {
+      CurrentExecution.awaitTasks(sc, what)
+      working.lock()
+      try copy.foreach(_.close())
+      finally working.unlock()
+    }
+
+    private def cleaning(body: => Unit): Unit =
+      try body
+      catch {
         case Harmless(e) =>
           logWarning(s"spark-elastic: query ${query.called}: the next start removes a copy of its state: $e")
       }

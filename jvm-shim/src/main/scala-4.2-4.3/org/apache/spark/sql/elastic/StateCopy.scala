@@ -3,6 +3,7 @@ package org.apache.spark.sql.elastic
 import java.io.{File, FileNotFoundException}
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
+import java.util.concurrent.ExecutionException
 import java.util.zip.ZipInputStream
 
 import scala.collection.concurrent.TrieMap
@@ -10,8 +11,8 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.SparkEnv
-import org.apache.spark.elastic.Hidden
+import org.apache.spark.{SparkEnv, SparkException}
+import org.apache.spark.elastic.{Harmless, Hidden}
 import org.apache.spark.internal.Logging
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.DataFrame
@@ -48,6 +49,13 @@ import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
  * Version b + 2 stands for batch b, since the batch that changes the count takes a number. Changelogs have to follow one
  * another without a gap. All batches that have run during the copy share one, so the snapshot gets its version last.
  *
+ * Stores that clean up take the snapshot for one of their own: they delete it when they have kept a younger one for
+ * `spark.sql.streaming.minBatchesToRetain` batches, and an older one of their own because of it. So the copy has to be
+ * used long before that, or is given up.
+ *
+ * Another driver may start from the checkpoint, and delete the copy, while this one is as good as dead. So that driver
+ * first leaves a mark, and then reads the logs. This one first adds its batch, and then looks for the mark.
+ *
  * @param checkpoint the folder of the query's checkpoint
  */
 private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, from: Int, to: Int) extends Logging {
@@ -62,6 +70,7 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   private val codec =
     CompressionCodec.createCodec(SparkEnv.get.conf, session.sessionState.conf.stateStoreCompressionCodec)
   private def logs = new CheckpointLogs(session, root)
+  private val mostChangelogs = session.sessionState.conf.minBatchesToRetain / 2
 
   if (session.sessionState.conf.stateStoreEncodingFormat == StateStoreEncoding.Avro.toString)
     refuse("its state is in Avro, whose keys only its stores can read")
@@ -78,7 +87,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   private var first = batch + 2 // the version of the snapshot
   private var changelogs = 0
   private var last = batch
-  private var isPlaced = false
+  private var placed = Option.empty[Seq[String]] // files
+  private var use: Use = NotUsed
 
   /** The last batch whose changes are in the copy. */
   def followed: Long = last
@@ -128,8 +138,10 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
 
   /** Follow the batches up to this one, with one changelog for all of them. */
   def follow(until: Long): Unit = if (until > last) {
-    if (!isPlaced) first = until + 1
+    if (placed.isEmpty) first = until + 1
     if (first + changelogs + 1 != until + 2) refuse(s"batch $until cannot follow $last")
+    if (changelogs + 1 >= mostChangelogs)
+      refuse("it was not used in time: Spark would delete it after spark.sql.streaming.minBatchesToRetain batches")
     val now = logs
     val commits = (last + 1 to until).map { b =>
       b -> now.commits.get(b).flatMap(_.stateUniqueIds).getOrElse(refuse(s"batch $b has no ids of state"))
@@ -144,14 +156,17 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     val moves = work.below("state").map(_.name).filterNot(_.split('/').exists(Descriptions)).map { name =>
       name -> name.replaceFirst(s"/${batch + 2}_([^/]*)$$", s"/${first}_$$1")
     }
-    isPlaced = true
-    work.write(Placed, moves.map(_._2).mkString("\n"))
-    moves.map(_._2).map(name => name.take(name.lastIndexOf('/'))).distinct.foreach(in => files.fs.mkdirs(files.at(in)))
-    parallel(moves) { case (name, target) => work.rename(name, files.at(target)) }
+    val targets = moves.map(_._2)
+    placed = Some(targets)
+    work.write(Placed, targets.mkString("\n"))
+    parallel(targets.map(folderOf).distinct)(in => files.fs.mkdirs(files.at(in)))
+    // A store that cleans up deletes old files that no snapshot refers to.
+    val (snapshots, others) = moves.partition(_._1.endsWith(".zip"))
+    for (some <- Seq(snapshots, others)) parallel(some) { case (name, target) => work.rename(name, files.at(target)) }
   }
 
   /** Make this the state of the query. Its last committed batch is followed, and no later one has begun. */
-  def use(): Unit = {
+  def switch(): Unit = {
     val now = logs
     val number = last + 1
     val (offsets, commit) = (now.offsets.get(last).get, now.commits.get(last).get)
@@ -161,16 +176,32 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
       val own = stores.filter(_.operatorId == id)
       id -> Array.tabulate(to)(p => own.map(_.idOf(p)).toArray)
     }.toMap
-    if (work.read(Placed).isEmpty) refuse("another driver has started from the checkpoint")
-    work.write(Used, s"$number\n${idIn(ids)}")
+    checkOurs()
+    use = InDoubt
+    work.write(Used, s"$number\n$to\n${idIn(ids)}")
     if (!now.offsets.add(number, StateForm.put(offsets, form))) refuse(s"another writer has begun batch $number")
+    checkOurs()
     StateDescription.count(described, files, conf, number, to)
     if (!now.commits.add(number, StateForm.put(commit, Some(ids))))
       refuse(s"another writer has committed batch $number")
+    use = Settled
   }
 
-  /** Delete what is left of the work, and all of the copy unless it is used. */
-  def close(): Unit = discard(files, Prefix + token, logs)
+  private def checkOurs(): Unit =
+    if (work.read(Placed).isEmpty || work.read(Taken).nonEmpty) refuse("another driver has started from the checkpoint")
+
+  /** Delete what is left of the work, and all of the copy unless it is used. In doubt, `settle` has to. */
+  def close(): Unit = use match {
+    case NotUsed => delete(files, Prefix + token, placed.getOrElse(Nil), mayBeFilled = true)
+    case Settled => forget(files, Prefix + token)
+    case InDoubt =>
+  }
+
+  /** Delete what is left if the switch has failed, when the logs are in order again. */
+  def settle(): Unit = if (use == InDoubt) {
+    discard(files, Prefix + token, logs)
+    use = Settled
+  }
 
   private def refuse(why: String): Nothing = throw new IllegalStateException(why)
 
@@ -320,6 +351,14 @@ private[elastic] object StateCopy extends Logging {
   private val Prefix = ".spark-elastic-copy-"
   private val Placed = "placed"
   private val Used = "used"
+  private val Taken = "taken" // by a driver that has started from the checkpoint
+
+  /** Whether the copy is the state of the query; once that is settled, only its folder may be left to delete. */
+  sealed private trait Use
+  private case object NotUsed extends Use
+  private case object InDoubt extends Use
+  private case object Settled extends Use
+
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
   private val Descriptions = Set("_metadata", "_stateSchema")
   private val Threads = 8
@@ -328,45 +367,93 @@ private[elastic] object StateCopy extends Logging {
   private lazy val info =
     Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#allColumnFamiliesReaderInfo")
 
-  /** Delete what copies have left that a crash cut short. */
-  def clean(session: SparkSession, checkpoint: String): Unit = {
-    val root = StateRoot(session, checkpoint)
-    val files = new CheckpointFiles(new Path(root), session.sessionState.newHadoopConf())
-    for (folder <- files.names("") if folder.startsWith(Prefix)) {
-      logWarning(s"spark-elastic: removing an interrupted copy of the state in $checkpoint")
-      discard(files, folder, new CheckpointLogs(session, root))
-    }
+  /** Let no other driver switch to its copy from now on, except to one whose batch is in the log already. */
+  def takeOver(session: SparkSession, checkpoint: String): Unit = {
+    val files = filesOf(session, checkpoint)
+    left(files).filter(isOfCopy(files, _)).foreach(folder => files.write(s"$folder/$Taken", "taken"))
   }
 
-  private def discard(files: CheckpointFiles, folder: String, logs: CheckpointLogs): Unit = {
-    val used = files.read(s"$folder/$Used").map(_.split('\n'))
-    // A run without the plugin may have gone on from there, until the entry was too old to be kept.
-    val isUsed = used.exists { note =>
-      val number = note.head.toLong
-      logs.commits.get(number) match {
-        case Some(entry) => entry.stateUniqueIds.exists(idIn(_) == note.last)
-        case None => logs.commits.getLatestBatchId().exists(_ > number)
+  /** Delete what copies have left that a crash cut short, where this driver has taken over. */
+  def clean(session: SparkSession, checkpoint: String): Unit = {
+    val files = filesOf(session, checkpoint)
+    for (folder <- left(files))
+      if (!isOfCopy(files, folder)) files.delete(folder)
+      else if (files.read(s"$folder/$Taken").nonEmpty) {
+        logWarning(s"spark-elastic: removing an interrupted copy of the state in $checkpoint")
+        discard(files, folder, new CheckpointLogs(session, StateRoot(session, checkpoint)))
       }
-    }
-    if (!isUsed) {
-      val token = folder.stripPrefix(Prefix)
-      val placed = files.read(s"$folder/$Placed", Long.MaxValue).fold(Seq.empty[String])(_.linesIterator.toSeq)
-      val ours = files.below("state").map(_.name).filter(_.contains(s"_$token-")) ++ placed
-      parallel(ours)(files.delete)
-      // An empty folder of a partition would be taken for one.
-      ours.map(name => name.take(name.lastIndexOf('/'))).distinct.sortBy(-_.length).foreach(dropIfEmpty(files, _))
-    }
+  }
+
+  private def filesOf(session: SparkSession, checkpoint: String) =
+    new CheckpointFiles(new Path(StateRoot(session, checkpoint)), session.sessionState.newHadoopConf())
+
+  private def left(files: CheckpointFiles): Seq[String] = files.names("").filter(_.startsWith(Prefix))
+
+  /** Whether a folder still says anything of a copy. If not, the copy is in use, or has been deleted. */
+  private def isOfCopy(files: CheckpointFiles, folder: String): Boolean =
+    files.below(folder).exists(_.name != s"$folder/$Taken")
+
+  /** Delete the folder of a copy that is in use. What says so goes last: without it, the copy would be deleted. */
+  private def forget(files: CheckpointFiles, folder: String): Unit = {
+    files.names(folder).filterNot(_ == Used).foreach(name => files.delete(s"$folder/$name"))
     files.delete(folder)
   }
 
-  private def dropIfEmpty(files: CheckpointFiles, folder: String): Unit =
+  private def discard(files: CheckpointFiles, folder: String, logs: CheckpointLogs): Unit = {
+    val isUsed = files.read(s"$folder/$Used").map(_.split('\n')).exists {
+      case Array(number, to, id) =>
+        logs.commits.get(number.toLong) match {
+          case Some(entry) => entry.stateUniqueIds.exists(idIn(_) == id)
+          // A run without the plugin has gone on, until the entry was too old to be kept. It cannot change the count.
+          case None => logs.offsets.getLatest().exists { case (last, offsets) =>
+              last > number.toLong && CheckpointFormat.settings(offsets).exists(_._1 == to.toInt)
+            }
+        }
+      case _ => false // not all written
+    }
+    if (isUsed) forget(files, folder)
+    else {
+      val placed = files.read(s"$folder/$Placed", Long.MaxValue).fold(Seq.empty[String])(_.linesIterator.toSeq)
+      delete(files, folder, placed, mayBeFilled = false)
+    }
+  }
+
+  /**
+   * Delete a copy, and then its folder, which says what there is.
+   *
+   * @param placed the files that it has in their places, without changelogs
+   * @param mayBeFilled whether tasks may be about to write into a folder of the state that is still empty
+   */
+  private def delete(files: CheckpointFiles, folder: String, placed: Seq[String], mayBeFilled: Boolean): Unit = {
+    val token = folder.stripPrefix(Prefix)
+    val ours = files.below("state").map(_.name).filter(_.contains(s"_$token-")) ++ placed
+    parallel(ours)(files.delete)
+    // An empty folder of a partition would be taken for one.
+    ours.map(folderOf).distinct.sortBy(-_.length).foreach(dropIfEmpty(files, _, mayBeFilled))
+    files.delete(folder)
+  }
+
+  private def folderOf(name: String): String = name.take(name.lastIndexOf('/'))
+
+  private def dropIfEmpty(files: CheckpointFiles, folder: String, mayBeFilled: Boolean): Unit =
     if (folder.count(_ == '/') > 1 && files.names(folder).isEmpty) {
-      files.delete(folder)
-      dropIfEmpty(files, folder.take(folder.lastIndexOf('/')))
+      if (mayBeFilled)
+        try files.fs.delete(files.at(folder), false)
+        catch { case Harmless(_) => } // it is not empty any more
+      else files.delete(folder)
+      dropIfEmpty(files, folderOf(folder), mayBeFilled)
     }
 
   private def idIn(ids: Ids): String = ids.minBy(_._1)._2.head.head
 
-  private def parallel[A](of: Seq[A])(body: A => Unit): Unit =
-    if (of.size < 2) of.foreach(body) else ThreadUtils.parmap(of, "elastic-copy", Threads)(body)
+  /** Do something for each of these, several at once. A failure is that of one of them. */
+  def parallel[A, B](of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] =
+    if (of.size < 2) of.map(body)
+    else
+      try
+        ThreadUtils.parmap(of, "elastic-copy", atOnce) { one =>
+          try body(one)
+          catch { case e: Error => throw new ExecutionException(e) } // a future that fails with an Error never completes
+        }
+      catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
 }

@@ -60,8 +60,18 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
 
   def dropOriginal(): Unit = new CheckpointRewrite(session, root).forget()
 
-  /** Delete what a prepared move has left that a crash cut short. */
-  def cleanUp(): Unit = if (Linkage.has(Part.PreparedMoves)) StateCopy.clean(session, root)
+  /** Before `recover`: let no other driver switch to a move that it has prepared. */
+  def takeOver(): Unit = cleaning(StateCopy.takeOver(session, root))
+
+  /** After `recover`: delete what a prepared move has left that a crash cut short. The next start tries it again. */
+  def cleanUp(): Unit = cleaning(StateCopy.clean(session, root))
+
+  private def cleaning(body: => Unit): Unit =
+    if (Linkage.has(Part.PreparedMoves))
+      try body
+      catch {
+        case Harmless(e) => logWarning(s"spark-elastic: query $called: could not remove a copy of its state in $root: $e")
+      }
 
   /** Let the run go on in the format of its checkpoint: it has read its logs before. */
   private def useFormat(format: Int): Unit = {

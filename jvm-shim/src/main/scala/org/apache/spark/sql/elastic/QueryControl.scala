@@ -70,17 +70,19 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
 
   /** Add a query, unless there is no policy to notify. */
   def add(query: QueryRun): Boolean = {
-    if (isOn) Option(queries.put(query.execution.id, query)).foreach(before => events.offer(before.terminated))
+    if (isOn) Option(queries.put(query.execution.id, query)).foreach(over)
     isOn
   }
 
   def ended(id: UUID, run: UUID): Unit =
     Option(queries.get(id)).filter(_.execution.runId == run).foreach { query =>
-      if (queries.remove(id, query)) {
-        query.preparation.drop("the query has ended")
-        events.offer(query.terminated)
-      }
+      if (queries.remove(id, query)) over(query)
     }
+
+  private def over(query: QueryRun): Unit = {
+    query.preparation.drop("the query has ended")
+    events.offer(query.terminated)
+  }
 
   /** Called when a query has had nothing to read for a while. */
   def idle(id: UUID, run: UUID): Unit =

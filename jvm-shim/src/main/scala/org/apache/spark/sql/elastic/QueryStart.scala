@@ -71,6 +71,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
       val format = found.fold(CheckpointFormat.asked(asked))(_.format)
       CheckpointFormat.Key.foreach(conf.set(_, format.toString))
       val mover = new StateMover(execution)
+      mover.takeOver()
       val now = if (mover.recover()) CheckpointFacts.of(execution) else found
       mover.cleanUp()
       if (now.exists(facts => QueryStart.provider(facts.provider) == "rocksdb" && facts.format == 2) && !isChosen)
@@ -151,7 +152,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 
   /** Whether each micro-batch commits its changes, in a form that another partition can have. */
   private def followsChanges: Boolean =
-    asked.getConfString(Changelogs, (!isChosen).toString).toBoolean && asked.minBatchesToRetain > 1 &&
+    asked.getConfString(Changelogs, (!isChosen).toString).toBoolean && asked.minBatchesToRetain > 3 &&
       !asked.getConfString("spark.sql.streaming.stateStore.rowChecksum.enabled", "false").toBoolean
 
   /** Give a new checkpoint the store and the format that its state can be re-partitioned with. */

@@ -75,11 +75,11 @@ class Orders:
         self._prepared = before._prepared if before else 0
         self._moved = before._moved if before else 0
 
-    def begin(self, partitions: int) -> None:
-        """Order a preparation."""
+    def begin(self, partitions: int, rate: int = 0) -> None:
+        """Order a preparation, at a rate (bytes per second; 0: no limit)."""
         before = len(self._policy.seen("PrepareMove", self._query))
         self._prepared += 1
-        self._policy.order(prepare=self._prepared, now=self._moved, counts=(partitions,))
+        self._policy.order(prepare=self._prepared, now=self._moved, rate=rate, counts=(partitions,))
         eventually(lambda: len(self._policy.seen("PrepareMove", self._query)) > before, "it is ordered")
 
     def outcome(self, kind: str = "PrepareMove") -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
-orders.json   {"every": n, "now": m, "prepare": p, "rate": r, "counts": [c, ...], "hold": bool,
-              "executors": e, "restarts": bool}: each query is rescaled after every n-th progress report (0:
-              never), or once with each new `now` (0: never), to these counts by turns; with each new `prepare`
-              (0: never), the move to the next of them is prepared, at a rate of r bytes per second (0: no
-              limit); with `hold`, a new query has to wait for its first micro-batch until `hold` is false;
-              each new number of executors is requested (0: none). A query that fails ends, or is retried if
-              `restarts` was true at the start
+orders.json   {"every": n, "now": m, "prepare": p, "rate": r, "prepared": bool, "counts": [c, ...],
+              "hold": bool, "executors": e, "restarts": bool}: each query is rescaled after every n-th
+              progress report (0: never), or once with each new `now` (0: never), to these counts by turns;
+              with `prepared`, those of `every` are prepared first; with each new `prepare` (0: never), the
+              move to the next count is prepared, at a rate of r bytes per second (0: no limit); with `hold`,
+              a new query has to wait for its first micro-batch until `hold` is false; each new number of
+              executors is requested (0: none). A query that fails ends, or is retried if `restarts` was true
+              at the start
 seen.jsonl    its events, orders and messages, one JSON object per line
 
 It uses only the package's connection to the driver: the shim is what is tested.
@@ -39,6 +40,7 @@ class Script:
         self.ordered = 0
         self.rescaled_now = 0
         self.prepared = 0
+        self.preparing: dict[str, str] = {}
         self.requested = 0
         self.restarts = False
 
@@ -60,6 +62,13 @@ class Script:
     def prepare(self, query: str, counts: list[int], rate: int) -> None:
         count, run = counts[self.rescales[query] % len(counts)], self.runs[query]
         self.order("PrepareMove", query=query, run=run, partitions=count, tasks=1, bytes_per_second=rate)
+
+    def move(self, query: str, now: dict[str, Any]) -> None:
+        if not now["prepared"]:
+            self.rescale(query, now["counts"])
+        elif query not in self.preparing.values():
+            self.prepare(query, now["counts"], now["rate"])
+            self.preparing[self.actions[-1]["id"]] = query
 
     def rescale(self, query: str, counts: list[int]) -> None:
         count = counts[self.rescales[query] % len(counts)]
@@ -93,7 +102,9 @@ class Script:
         elif event["type"] == "QueryProgress":
             self.reports[query] = self.reports.get(query, 0) + 1
             if every and self.reports[query] % every == 0 and query in self.facts:
-                self.rescale(query, now["counts"])
+                self.move(query, now)
+        elif event["type"] == "ActionDone" and event["action"] in self.preparing:
+            self.rescale(self.preparing.pop(event["action"]), now["counts"])
         elif event["type"] == "QueryFailed" and self.restarts:
             self.start(query)
         elif event["type"] == "QueryFailed":

@@ -49,6 +49,7 @@ class ScriptedPolicy:
         now: int = 0,
         prepare: int = 0,
         rate: int = 0,
+        prepared: bool = False,
         counts: Sequence[int] = (3, 2),
         hold: bool = False,
         executors: int = 0,
@@ -56,9 +57,10 @@ class ScriptedPolicy:
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        With each new `prepare`, the next move is prepared, at this `rate` (bytes per second). It goes to
-        `counts` by turns. `hold` lets new queries wait. This number of `executors` is requested, once (0:
-        none). Queries that fail are retried if `restarts` is set before the driver starts.
+        With each new `prepare`, the next move is prepared, at this `rate` (bytes per s); with `prepared`,
+        those of `every` are too. It goes to `counts` by turns. `hold` lets new queries wait. This number of
+        `executors` is requested, once (0: none). Queries that fail are retried if `restarts` is set before
+        the driver starts.
         """
         fresh = self._orders.with_suffix(".new")
         orders = {
@@ -66,6 +68,7 @@ class ScriptedPolicy:
             "now": now,
             "prepare": prepare,
             "rate": rate,
+            "prepared": prepared,
             "counts": counts,
             "hold": hold,
             "executors": executors,

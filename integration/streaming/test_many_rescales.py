@@ -106,11 +106,11 @@ def held(world: World, query: StreamingQuery) -> Held:
     )
 
 
-def rescaled(world: World) -> StreamingQuery:
+def rescaled(world: World, prepared: bool = False) -> StreamingQuery:
     """Start a query with a state of a few keys that is rescaled after each micro-batch."""
     rows = world.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
     counts = rows.groupBy((F.col("value") % 10).alias("key")).count()
-    world.policy.order(every=1)
+    world.policy.order(every=1, prepared=prepared)
     return counts.writeStream.format("noop").outputMode("update").start()
 
 
@@ -125,9 +125,12 @@ def test_no_batch_before_a_rescale_is_kept(jvm: Driver, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_five_hundred_rescales_leave_the_driver_as_it_was(jvm: Driver, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prepared", [False, True])
+def test_five_hundred_rescales_leave_the_driver_as_it_was(
+    jvm: Driver, tmp_path: Path, prepared: bool
+) -> None:
     with own_world(jvm, tmp_path, **KEEP_FEW) as world:
-        query = rescaled(world)
+        query = rescaled(world, prepared)
         patience = {"timeout_s": 1500.0, "every_s": 0.5}
         eventually(lambda: world.policy.rescales(query.id) >= WARM, "it is warm", **patience)
         before = held(world, query)

@@ -132,6 +132,21 @@ def test_a_prepared_move_is_given_up_before_spark_deletes_its_snapshot(
         place.check_clean(copied)
 
 
+def test_a_copy_may_take_longer_than_spark_keeps_the_changes(
+    jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path
+) -> None:
+    conf = {**OFTEN, "spark.sql.streaming.minBatchesToRetain": "6"}
+    with placed(jvm, storage, inbox, tmp_path, conf) as place:
+        first = set((place.checkpoint / "state/0/0").glob("*.changelog"))
+        place.orders.begin(3, rate=4_000)
+        while any(path.exists() for path in first):
+            place.feed()
+        assert place.world.policy.outcome("PrepareMove", place.query.id) is None
+        assert place.orders.outcome()["type"] == "ActionDone"
+        assert place.orders.move(3)["prepared"]
+        place.check()
+
+
 @pytest.mark.parametrize(
     "phase", [pytest.param(phase, marks=() if phase == "prepared" else pytest.mark.slow) for phase in PHASES]
 )

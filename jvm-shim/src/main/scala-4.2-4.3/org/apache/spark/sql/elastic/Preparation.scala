@@ -4,6 +4,8 @@ import java.util.UUID
 import java.util.concurrent.{Semaphore, TimeUnit}
 import java.util.concurrent.locks.ReentrantLock
 
+import scala.util.{Failure, Success, Try}
+
 import org.apache.spark.elastic.{Daemon, Harmless, Linkage, Part, PrepareMove}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.elastic.Moved.StreamExecution
@@ -68,6 +70,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     private var readyMs: Option[Long] = None
     @volatile private var isOver = false // once true, nothing more is written, except by the switch
     @volatile private var copy: Option[StateCopy] = None
+    @volatile private var written: Option[Try[Unit]] = None // the snapshot
+    private var writer: Thread = _
     private val working = new ReentrantLock // held while the copy is changed, so perhaps for long
     private val news = new Semaphore(0)
 
@@ -121,10 +125,13 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
         val made =
           new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
         copy = Some(made)
-        CurrentExecution.asOurs(sc, what) {
-          made.write(
-            new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution), () => isOver))
+        writer = Daemon.start("elastic-copy-writer")(write(made))
+        while (!isOver && written.isEmpty) {
+          step(made.keep(lastBatch))
+          news.tryAcquire(LookMs, TimeUnit.MILLISECONDS)
+          news.drainPermits()
         }
+        written.foreach(_.get)
         step {
           made.follow(lastBatch)
           made.place()
@@ -147,6 +154,17 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
           giveUp(e)
           if (Harmless.unapply(e).isEmpty) throw e
       } finally close()
+
+    private def write(made: StateCopy): Unit = {
+      written = Some(
+        try
+          CurrentExecution.asOurs(sc, what) {
+            val places = StateLocations.free(execution)
+            Success(made.write(new CopyLimits(first.tasks, first.bytesPerSecond, places, () => isOver)))
+          }
+        catch { case e: Throwable => Failure(e) })
+      wake()
+    }
 
     /** Change the copy if it is still wanted. After a failure it is not: it may be half changed. */
     private def step(body: => Unit): Unit = {
@@ -197,6 +215,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
     }
 
     private def close(): Unit = cleaning {
+      Option(writer).foreach(_.join(LongestWriteMs))
       CurrentExecution.awaitTasks(sc, what)
       working.lock()
       try copy.foreach(_.close())
@@ -220,5 +239,6 @@ private object Preparation {
   private val Replaced = "another one was ordered after it"
   private val LeastPatienceMs = 60000L
   private val LookMs = 10000L
+  private val LongestWriteMs = 30000L
   private val WarmUpPollMs = 50L
 }

@@ -83,6 +83,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     (name, at) <- operator.stateStoresMetadata.map(_.storeName).zipWithIndex.toSeq
   } yield new CopiedStore(operator, name, at)
 
+  private val disk = new CheckpointFiles(new Path(Utils.createTempDir().toURI), conf) // of the driver
+  private var kept = Vector.empty[(Long, Ids)] // batches whose changes are on that disk
   private var snapshots: Ids = _
   private var first = batch + 2 // the version of the snapshot
   private var changelogs = 0
@@ -136,17 +138,26 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   /** Return how many bytes of state have been written. */
   private def bytes: Long = work.below("state").map(_.status.getLen).sum
 
+  /** Take the changes of the batches up to this one to the driver's disk, before Spark deletes them. */
+  def keep(until: Long): Unit = if (until > kept.lastOption.fold(last)(_._1)) {
+    val now = logs
+    for (b <- kept.lastOption.fold(last)(_._1) + 1 to until) {
+      val ids = now.commits.get(b).flatMap(_.stateUniqueIds).getOrElse(refuse(s"batch $b has no ids of state"))
+      stores.foreach(_.keep(b + 1, ids))
+      kept :+= b -> ids
+    }
+  }
+
   /** Follow the batches up to this one, with one changelog for all of them. */
   def follow(until: Long): Unit = if (until > last) {
     if (placed.isEmpty) first = until + 1
     if (first + changelogs + 1 != until + 2) refuse(s"batch $until cannot follow $last")
     if (changelogs + 1 >= mostChangelogs)
       refuse("it was not used in time: Spark would delete it after spark.sql.streaming.minBatchesToRetain batches")
-    val now = logs
-    val commits = (last + 1 to until).map { b =>
-      b -> now.commits.get(b).flatMap(_.stateUniqueIds).getOrElse(refuse(s"batch $b has no ids of state"))
-    }
-    stores.foreach(_.follow(commits, until + 2))
+    keep(until)
+    val (batches, later) = kept.span(_._1 <= until)
+    stores.foreach(_.follow(batches, until + 2))
+    kept = later
     changelogs += 1
     last = until
   }
@@ -191,10 +202,13 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     if (work.read(Placed).isEmpty || work.read(Taken).nonEmpty) refuse("another driver has started from the checkpoint")
 
   /** Delete what is left of the work, and all of the copy unless it is used. In doubt, `settle` has to. */
-  def close(): Unit = use match {
-    case NotUsed => delete(files, Prefix + token, placed.getOrElse(Nil), mayBeFilled = true)
-    case Settled => forget(files, Prefix + token)
-    case InDoubt =>
+  def close(): Unit = {
+    disk.delete("")
+    use match {
+      case NotUsed => delete(files, Prefix + token, placed.getOrElse(Nil), mayBeFilled = true)
+      case Settled => forget(files, Prefix + token)
+      case InDoubt =>
+    }
   }
 
   /** Delete what is left if the switch has failed, when the logs are in order again. */
@@ -210,7 +224,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     val operatorId: Long = operator.operatorInfo.operatorId
     private lazy val info = infos((operatorId, name))
     private lazy val hasFamilies = info.colFamilySchemas.exists(_.colFamilyName != Default)
-    private val oldFamilies, newFamilies = TrieMap.empty[String, Map[String, Short]]
+    private val oldFamilies, newFamilies = TrieMap.empty[String, Map[String, Short]] // of snapshots
+    private val names = TrieMap.empty[String, Map[Short, String]] // of the families in changelogs, by their ids
     private val routes = TrieMap.empty[Int, Map[String, Array[Byte] => Int]] // not shared by threads
     private var written = 0
     private lazy val isOfAnyKind = StatefulOperatorsUtils.TRANSFORM_WITH_STATE_OP_NAMES.contains(info.operatorName)
@@ -229,6 +244,23 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
       (LineageItem(first, snapshot(partition)) +:
         (1 to written).map(n => LineageItem(first + n, changelogId(n)))).toArray
 
+    def keep(version: Long, ids: Ids): Unit = parallel(0 until from) { p =>
+      val id = ids(operatorId)(p)(at)
+      val file = changelog(p, version, id)
+      files.copy(file, disk)
+      reading(file)(reader => if (reader.version == WithFamilies) names(file) = namesIn(p, version, id, reader.lineage))
+    }
+
+    private def changelog(partition: Int, version: Long, id: String) = s"${folder(partition)}/${version}_$id.changelog"
+
+    private def reading(file: String)(body: StateStoreChangelogReader => Unit): Unit = {
+      val path = disk.at(file)
+      val manager = CheckpointFileManager.create(path.getParent, conf)
+      val reader = new StateStoreChangelogReaderFactory(manager, path, codec).constructChangelogReader()
+      try body(reader)
+      finally reader.closeIfNeeded()
+    }
+
     /** Divide the changes of these batches, with their ids, into a changelog of each new partition. */
     def follow(batches: Seq[(Long, Ids)], version: Long): Unit = {
       val targets = Vector.tabulate(to)(p => new Target(p, version))
@@ -238,7 +270,7 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
           for {
             p <- thread until from by threads
             (b, ids) <- batches
-          } read(p, b + 1, ids(operatorId)(p)(at), routes.getOrElseUpdate(thread, routesOf), targets)
+          } read(changelog(p, b + 1, ids(operatorId)(p)(at)), routes.getOrElseUpdate(thread, routesOf), targets)
         }
         parallel(targets)(_.writer.commit())
       } catch { case e: Throwable => targets.foreach(t => Utils.tryLogNonFatalError(t.writer.abort())); throw e }
@@ -267,28 +299,20 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
       }
     }
 
-    private def read(
-        partition: Int,
-        version: Long,
-        id: String,
-        routes: Map[String, Array[Byte] => Int],
-        targets: Seq[Target]): Unit = {
-      val path = files.at(s"${folder(partition)}/${version}_$id.changelog")
-      val reader = new StateStoreChangelogReaderFactory(CheckpointFileManager.create(path.getParent, conf), path, codec)
-        .constructChangelogReader()
-      try {
-        lazy val families = namesIn(partition, version, id, reader.lineage)
+    private def read(file: String, routes: Map[String, Array[Byte] => Int], targets: Seq[Target]): Unit = {
+      reading(file) { reader =>
         for ((kind, key, value) <- reader) {
           if (hasFamilies) {
-            val family = families.getOrElse(
-              RocksDBStateStoreProvider.getColumnFamilyBytesAsId(key),
-              refuse("it has a new column family"))
+            val family = names(file)
+              .getOrElse(RocksDBStateStoreProvider.getColumnFamilyBytesAsId(key), refuse("it has a new column family"))
             val bare = RocksDBStateStoreProvider.decodeStateRowWithPrefix(key)
             val target = targets(routes(family)(bare))
             target.add(kind, RocksDBStateStoreProvider.encodeStateRowWithPrefix(bare, target.families(family)), value)
           } else targets(routes(Default)(key)).add(kind, key, value)
         }
-      } finally reader.closeIfNeeded()
+      }
+      names.remove(file)
+      disk.delete(file)
     }
 
     /** Return the column families of an old partition by their ids, as the snapshot has them that this version needs. */
@@ -360,6 +384,7 @@ private[elastic] object StateCopy extends Logging {
   private case object Settled extends Use
 
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
+  private val WithFamilies = 4 // the version of a changelog with column families
   private val Descriptions = Set("_metadata", "_stateSchema")
   private val Threads = 8
   private lazy val options =
@@ -405,7 +430,8 @@ private[elastic] object StateCopy extends Logging {
         logs.commits.get(number.toLong) match {
           case Some(entry) => entry.stateUniqueIds.exists(idIn(_) == id)
           // A run without the plugin has gone on, until the entry was too old to be kept. It cannot change the count.
-          case None => logs.offsets.getLatest().exists { case (last, offsets) =>
+          case None =>
+            logs.offsets.getLatest().exists { case (last, offsets) =>
               last > number.toLong && CheckpointFormat.settings(offsets).exists(_._1 == to.toInt)
             }
         }
@@ -453,7 +479,9 @@ private[elastic] object StateCopy extends Logging {
       try
         ThreadUtils.parmap(of, "elastic-copy", atOnce) { one =>
           try body(one)
-          catch { case e: Error => throw new ExecutionException(e) } // a future that fails with an Error never completes
+          catch {
+            case e: Error => throw new ExecutionException(e)
+          } // a future that fails with an Error never completes
         }
       catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
 }

@@ -138,7 +138,7 @@ def test_a_copy_may_take_longer_than_spark_keeps_the_changes(
     conf = {**OFTEN, "spark.sql.streaming.minBatchesToRetain": "6"}
     with placed(jvm, storage, inbox, tmp_path, conf) as place:
         first = set((place.checkpoint / "state/0/0").glob("*.changelog"))
-        place.orders.begin(3, rate=4_000)
+        place.orders.begin(3, rate=800)
         while any(path.exists() for path in first):
             place.feed()
         assert place.world.policy.outcome("PrepareMove", place.query.id) is None

@@ -3,11 +3,11 @@
 The plugin runs it in place of ``python -m spark_elastic.runtime``; its only argument is a folder:
 
 orders.json   {"every": n, "now": m, "prepare": p, "counts": [c, ...], "hold": bool, "executors": e,
-              "restarts": bool}: each query is rescaled after every n-th progress report (0: never), or once with each new `now`
-              (0: never), to these counts by turns; with each new `prepare` (0: never), the move to the next
-              of them is prepared; with `hold`, a new query has to wait for its first micro-batch until `hold`
-              is false; each new number of executors is requested (0: none). A query that fails ends, or is
-              retried if `restarts` was true at the start
+              "restarts": bool}: each query is rescaled after every n-th progress report (0: never), or
+              once with each new `now` (0: never), to these counts by turns; with each new `prepare`
+              (0: never), the move to the next of them is prepared; with `hold`, a new query has to wait for
+              its first micro-batch until `hold` is false; each new number of executors is requested (0:
+              none). A query that fails ends, or is retried if `restarts` was true at the start
 seen.jsonl    its events, orders and messages, one JSON object per line
 
 It uses only the package's connection to the driver: the shim is what is tested.

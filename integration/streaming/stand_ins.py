@@ -55,9 +55,9 @@ class ScriptedPolicy:
     ) -> None:
         """Rescale each query after this many progress reports (0: never), or once with each new `now`.
 
-        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets new
-        queries wait. This number of `executors` is requested, once (0: none). Queries that fail are retried if
-        `restarts` is set before the driver starts.
+        With each new `prepare`, the next move is prepared. It goes to these `counts` by turns. `hold` lets
+        new queries wait. This number of `executors` is requested, once (0: none). Queries that fail are
+        retried if `restarts` is set before the driver starts.
         """
         fresh = self._orders.with_suffix(".new")
         orders = {

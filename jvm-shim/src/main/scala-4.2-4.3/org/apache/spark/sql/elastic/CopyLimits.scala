@@ -24,11 +24,7 @@ import org.apache.spark.util.Utils
  * @param places preferred locations of its tasks; none if empty
  * @param isOver whether the copy is not wanted any more
  */
-private[elastic] final class CopyLimits(
-    tasks: Int,
-    bytesPerSecond: Long,
-    places: Seq[String],
-    isOver: () => Boolean) {
+private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places: Seq[String], isOver: () => Boolean) {
   import CopyLimits._
 
   /** Return rows that are read in few tasks. */
@@ -39,7 +35,8 @@ private[elastic] final class CopyLimits(
     val session = state.sparkSession.asInstanceOf[SparkSession]
     val from = System.nanoTime()
     val limited = new QueryExecution(session, state.queryExecution.logical) {
-      override def toRdd: RDD[InternalRow] = new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written), () => check())
+      override def toRdd: RDD[InternalRow] =
+        new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written), () => check())
     }
     new Dataset[Row](limited, () => RowEncoder.encoderFor(limited.analyzed.schema))
   }

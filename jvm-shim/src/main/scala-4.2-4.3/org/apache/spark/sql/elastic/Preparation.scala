@@ -121,8 +121,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
           new StateCopy(execution.sparkSessionForStream, execution.resolvedCheckpointRoot, query.partitions, partitions)
         copy = Some(made)
         CurrentExecution.asOurs(sc, what) {
-          made.write(
-            new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution), () => isOver))
+          made.write(new CopyLimits(first.tasks, first.bytesPerSecond, StateLocations.free(execution), () => isOver))
         }
         step {
           made.follow(lastBatch)

@@ -70,7 +70,8 @@ private[elastic] final class StateMover(execution: StreamExecution) extends Logg
     if (Linkage.has(Part.PreparedMoves))
       try body
       catch {
-        case Harmless(e) => logWarning(s"spark-elastic: query $called: could not remove a copy of its state in $root: $e")
+        case Harmless(e) =>
+          logWarning(s"spark-elastic: query $called: could not remove a copy of its state in $root: $e")
       }
 
   /** Let the run go on in the format of its checkpoint: it has read its logs before. */

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.cluster.executors import Executors, with_executors
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.files import SCHEMA, Inbox
+from integration.streaming.prepared import Orders, copies
 from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.waiting import PATIENCE_S, eventually
+from integration.streaming.world import state_partitions
 from spark_elastic_lab.demo.cluster import Cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -35,22 +38,36 @@ def executors(master: Cluster, jvm: Driver, policy: ScriptedPolicy) -> Iterator[
         yield found
 
 
-def moving(executors: Executors) -> list[Any]:
-    """Return the running stages of the re-partitioning."""
+def moving(executors: Executors, what: str = "is moved to") -> list[Any]:
+    """Return the running stages of the re-partitioning, or of what is described so."""
     store = executors.spark.sparkContext._jsc.sc().statusStore()
     found = [store.activeStages().apply(i) for i in range(store.activeStages().size())]
-    return [stage for stage in found if "is moved to" in str(stage.description())]
+    return [stage for stage in found if what in str(stage.description())]
+
+
+def start(executors: Executors, inbox: Inbox, checkpoint: Path) -> StreamingQuery:
+    """Count pieces, of which each row has so many."""
+    pieces = F.explode(F.sequence(F.lit(1), F.lit(KEYS_PER_ROW)))
+    rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
+    counts = rows.select("key", pieces.alias("piece")).groupBy("key", "piece").count()
+    writer = counts.writeStream.outputMode("update").format("noop")
+    return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+def check(executors: Executors, inbox: Inbox, checkpoint: Path) -> None:
+    # Spark does not detect the format of the state.
+    for key, value in REPARTITIONABLE.items():
+        executors.spark.conf.set(key, value)
+    state = executors.spark.read.format("statestore").load(str(checkpoint))
+    found = state.select("key.*", "value.count").groupBy("key").agg(F.sum("count"), F.count("*")).collect()
+    expected = {key: (n * KEYS_PER_ROW, KEYS_PER_ROW) for key, (n, _) in inbox.totals().items()}
+    assert {row[0]: (row[1], row[2]) for row in found} == expected
 
 
 @pytest.mark.parametrize("stage", ["read", "written"])
 def test_its_state_is_whole(executors: Executors, policy: ScriptedPolicy, tmp_path: Path, stage: str) -> None:
-    inbox = Inbox(tmp_path / "in")
-    pieces = F.explode(F.sequence(F.lit(1), F.lit(KEYS_PER_ROW)))
-    rows = executors.spark.readStream.schema(SCHEMA).json(str(inbox.folder))
-    counts = rows.select("key", pieces.alias("piece")).groupBy("key", "piece").count()
-    checkpoint = tmp_path / "checkpoint"
-    writer = counts.writeStream.outputMode("update").format("noop")
-    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    inbox, checkpoint = Inbox(tmp_path / "in"), tmp_path / "checkpoint"
+    query = start(executors, inbox, checkpoint)
     try:
         inbox.put(rows=ROWS)
         query.processAllAvailable()
@@ -78,10 +95,31 @@ def test_its_state_is_whole(executors: Executors, policy: ScriptedPolicy, tmp_pa
         assert progress["stateOperators"][0]["numShufflePartitions"] == 3
     finally:
         query.stop()
-    # Spark does not detect the format of the state.
-    for key, value in REPARTITIONABLE.items():
-        executors.spark.conf.set(key, value)
-    state = executors.spark.read.format("statestore").load(str(checkpoint))
-    found = state.select("key.*", "value.count").groupBy("key").agg(F.sum("count"), F.count("*")).collect()
-    expected = {key: (n * KEYS_PER_ROW, KEYS_PER_ROW) for key, (n, _) in inbox.totals().items()}
-    assert {row[0]: (row[1], row[2]) for row in found} == expected
+    check(executors, inbox, checkpoint)
+
+
+def test_its_state_is_whole_if_the_move_is_prepared(
+    executors: Executors, policy: ScriptedPolicy, tmp_path: Path
+) -> None:
+    inbox, checkpoint = Inbox(tmp_path / "in"), tmp_path / "checkpoint"
+    query = start(executors, inbox, checkpoint)
+    try:
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        orders = Orders(policy, query.id)
+        orders.begin(3)
+        eventually(lambda: moving(executors, "is copied to"), "the state is being copied", every_s=0.005)
+        executors.kill()
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        is_prepared = orders.outcome()["type"] == "ActionDone"
+        done = orders.move(3)
+        assert done["type"] == "ActionDone"
+        assert done["prepared"] == is_prepared
+        inbox.put(rows=ROWS)
+        query.processAllAvailable()
+        assert state_partitions(query) == 3
+        eventually(lambda: copies(checkpoint) == [], "no copy is left")
+    finally:
+        query.stop()
+    check(executors, inbox, checkpoint)

@@ -67,13 +67,13 @@ def is_clean(checkpoint: Path, before: list[Copied]) -> bool:
 
 
 class Orders:
-    """Orders of the scripted policy about one query, one after another; `before` are those of an earlier run."""
+    """Orders of the scripted policy about one query, one by one; `before` are those of an earlier run."""
 
     def __init__(self, policy: ScriptedPolicy, query: str, before: Orders | None = None) -> None:
         self._policy = policy
         self._query = query
-        self._prepared = before._prepared if before else 0
-        self._moved = before._moved if before else 0
+        self._prepared: int = before._prepared if before else 0
+        self._moved: int = before._moved if before else 0
 
     def begin(self, partitions: int, rate: int = 0) -> None:
         """Order a preparation, at a rate (bytes per second; 0: no limit)."""

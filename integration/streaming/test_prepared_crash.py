@@ -1,16 +1,19 @@
 """Tests that kill the driver at each step of a move that is prepared while micro-batches run.
 
-The next start with the plugin goes on as if nothing had been prepared, or with the new count once the switch is
-committed, and leaves nothing of a copy that is not used. Plain Spark goes on or says why not, as after a move
-in a pause.
+The next start with the plugin goes on as if nothing had been prepared, or with the new count once the switch
+is committed, and leaves nothing of a copy that is not used. Plain Spark goes on or says why not, as after a
+move in a pause.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ from integration.streaming.stand_ins import ScriptedPolicy
 from integration.streaming.state_store import REPARTITIONABLE
 from integration.streaming.upserts import last_values, pairs
 from integration.streaming.waiting import PATIENCE_S, eventually
+from spark_elastic_lab.demo.processes import LoggedProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -137,27 +141,33 @@ class Crashes(Workplace):
         assert base.error() == ""
         return base
 
+    @contextmanager
+    def stopped(self, case: Case, step: str, how: signal.Signals, output: Path) -> Iterator[LoggedProcess]:
+        """Send a signal to a driver as soon as it has done a step; it ends with the block."""
+        steps = Steps(case.checkpoint)
+        policy, conf = self.scripted()
+        with self.driver([case.places()[0], str(output)], {**conf, "spark.moved.steady": "true"}) as process:
+            eventually(lambda: policy.all("QueryStarted"), "it runs")
+            orders = Orders(policy, policy.all("QueryStarted")[0]["query"])
+            with self.slow(SLOW):
+                if step in PREPARING:
+                    orders.begin(PARTITIONS)
+                    self.values.put(4 if step == "following" else 1)
+                else:
+                    orders.prepare(PARTITIONS)
+                    orders.order_move(PARTITIONS)
+                wait_until(lambda: steps.last() in (step, *after(step)), process)
+                os.kill(process.pid, how)
+            yield process
+
     def crashed(self, base: Case, step: str) -> Case:
         """Kill the driver right after a step; return what it leaves."""
         for _ in range(ATTEMPTS):
             case = base.copy(f"killed-at-{step}")
-            steps = Steps(case.checkpoint)
-            policy, conf = self.scripted()
-            with self.driver(case.places(), {**conf, "spark.moved.steady": "true"}) as process:
-                eventually(lambda: policy.all("QueryStarted"), "it runs")
-                orders = Orders(policy, policy.all("QueryStarted")[0]["query"])
-                with self.slow(SLOW):
-                    if step in PREPARING:
-                        orders.begin(PARTITIONS)
-                        self.values.put(4 if step == "following" else 1)
-                    else:
-                        orders.prepare(PARTITIONS)
-                        orders.order_move(PARTITIONS)
-                    wait_until(lambda: steps.last() in (step, *after(step)), process)
-                    os.kill(process.pid, signal.SIGKILL)
-                    assert process.wait(PATIENCE_S) is not None
+            with self.stopped(case, step, signal.SIGKILL, case.output) as process:
+                assert process.wait(PATIENCE_S) is not None
             (case.output / "error").unlink(missing_ok=True)
-            if steps.last() == step:
+            if Steps(case.checkpoint).last() == step:
                 return case
         raise AssertionError(f"the driver was never dead before the step after '{step}'")
 
@@ -170,8 +180,8 @@ def after(step: str) -> tuple[str, ...]:
 class Outcome:
     """What killed drivers leave, after a run with the plugin (`again`), or one without (`plain`).
 
-    Where plain Spark has gone on, `later` is a run with the plugin after that. By then, it has run for so many
-    micro-batches that the entry of the switch is not kept any more.
+    Where plain Spark has gone on, `later` is a run with the plugin after that. By then, it has run for so
+    many micro-batches that the entry of the switch is not kept any more.
     """
 
     def __init__(self, work: Crashes, name: str, steps: Sequence[str]) -> None:
@@ -245,3 +255,67 @@ def test_with_the_plugin_after_plain_spark_has_gone_on(
     outcome = outcomes[name]
     outcome.check(outcome.later[step])
     outcome.check_nothing_left(outcome.later[step], step)
+
+
+# ---- Two drivers
+
+TOLD = "Multiple streaming jobs detected|Multiple streaming queries are concurrently using|CONCURRENT"
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Crashes, Case]:
+    work = Crashes(tmp_path_factory.mktemp("drivers"), OPERATORS["totals"])
+    work.values.put(2)
+    return work, work.first()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "idle"),
+    [
+        *(pytest.param(step, False, id=f"{step}-busy") for step in OPERATORS["totals"].steps),
+        *(
+            pytest.param(step, True, id=f"{step}-idle")
+            for step in OPERATORS["totals"].steps
+            if step in SWITCHING
+        ),
+    ],
+)
+def test_a_second_driver_takes_over_from_one_that_is_frozen(
+    drivers: tuple[Crashes, Case], step: str, idle: bool
+) -> None:
+    """The second one runs micro-batches, or has nothing to read. Then the first one goes on where it was."""
+    work, base = drivers
+    case = base.copy(f"{step}-{idle}")
+    if idle:
+        work.all([case], WITH_PLUGIN, "before")  # what others have put meanwhile
+    first = case.folder / "first"
+    first.mkdir()
+
+    def written() -> int:
+        return len(list(first.glob("*/_SUCCESS")))
+
+    with work.stopped(case, step, signal.SIGSTOP, first) as process:
+        if not idle:
+            work.values.put(2)
+        work.all([case], WITH_PLUGIN, "second")
+        assert case.error() == ""
+        before = written()
+        os.kill(process.pid, signal.SIGCONT)
+        work.values.put(1)
+        eventually(lambda: not process.running or written() > before, "it goes on, or is told")
+    error = read(first / "error")
+    assert error == "" or re.search(TOLD, error) or "Py4J" in error, error
+    for batch in first.iterdir():
+        if (batch / "_SUCCESS").exists() and not (case.output / batch.name).exists():
+            shutil.copytree(batch, case.output / batch.name)
+    work.values.put(1)
+    plain = case.copy(f"{case.folder.name}-plain")
+    work.all([case], WITH_PLUGIN, "again")
+    work.all([plain], {**REPARTITIONABLE, **CHANGELOGS}, "plain")
+    for one in (case, plain):
+        assert one.error() == "" or (one is plain and "[STREAMING_UNFINISHED_REPARTITION" in one.error())
+        if one.error() == "":
+            assert last_values(one.output).equals(work.values.expected())
+    assert copies(case.checkpoint) == []
+    assert empty_partitions(case.checkpoint) == []

@@ -2,9 +2,9 @@
 
 The setting `spark.moved.operator` says which: `totals` (count and sum of each key), `memories` (the same by
 transformWithState), or `pairs` (the values of each key, joined with each other). With `spark.moved.steady`, a
-query goes on until the process ends. Else each reads all available input and ends; they run one after another.
-A repeated micro-batch replaces its first output. The error of a query that cannot run is written to
-OUTPUT/error.
+query goes on until the process ends. Else each reads all available input and ends; they run one after
+another. A repeated micro-batch replaces its first output. The error of a query that cannot run is written
+to OUTPUT/error.
 
 usage: moved.py INPUT CHECKPOINT OUTPUT [CHECKPOINT OUTPUT]...
 """
@@ -83,11 +83,9 @@ for checkpoint, output in zip(places[::2], places[1::2], strict=True):
     Path(output).mkdir(exist_ok=True)
     writer = result.writeStream.outputMode("append" if operator == "pairs" else "update")
     writer = writer.option("checkpointLocation", checkpoint).foreachBatch(writer_to(output))
-    writer = (
-        writer.trigger(processingTime="100 milliseconds") if steady else writer.trigger(availableNow=True)
-    )
+    often = writer.trigger(processingTime="100 milliseconds")
     try:
-        writer.start().awaitTermination()
+        (often if steady else writer.trigger(availableNow=True)).start().awaitTermination()
     except Exception as error:
         Path(output, "error").write_text(str(error))
 spark.stop()

@@ -89,7 +89,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
 
     def drop(why: String): Unit = {
       end(why)
-      sc.cancelJobsWithTag(tag, why)
+      try sc.cancelJobsWithTag(tag, why)
+      catch { case Harmless(_) if sc.isStopped => } // it has no jobs any more
     }
 
     /** Make the copy the state of the query, on the stream thread. Return whether it could; then nothing else may. */

@@ -42,7 +42,7 @@ import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
  * as the batches have changed, however large the state is. The result is what re-partitioning would have made: a batch
  * of its own whose state is a snapshot, here with changelogs after it.
  *
- * Nobody sees any of it before. In format 2 each file of state has a unique id in its name, and the log of commits says
+ * No one sees any of it before. In format 2 each file of state has a unique id in its name, and the log of commits says
  * which are used. So the snapshot is moved to its place before the boundary (a storage without renames copies it), and
  * the files of an abandoned copy are found by their ids.
  *
@@ -392,7 +392,7 @@ private[elastic] object StateCopy extends Logging {
   private lazy val info =
     Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#allColumnFamiliesReaderInfo")
 
-  /** Let no other driver switch to its copy from now on, except to one whose batch is in the log already. */
+  /** Let no other driver switch to its copy any more, except to one whose batch is in the log already. */
   def takeOver(session: SparkSession, checkpoint: String): Unit = {
     val files = filesOf(session, checkpoint)
     left(files).filter(isOfCopy(files, _)).foreach(folder => files.write(s"$folder/$Taken", "taken"))

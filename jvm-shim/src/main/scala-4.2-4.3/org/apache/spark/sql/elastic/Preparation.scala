@@ -11,9 +11,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.elastic.Moved.StreamExecution
 
 /**
- * The move of a query's state that is prepared while its micro-batches run, at most one at a time. The stream thread
- * takes the orders, tells of committed batches, and switches over at a boundary; a thread of its own does the rest. The
- * stream thread waits for that thread only to switch over.
+ * The move of a query's state that is prepared while its micro-batches run, at most one at a time. The policy's thread
+ * brings the orders. The stream thread tells of committed batches, and switches over at a boundary. Threads of its own
+ * do the rest, and the stream thread waits for them only to switch over.
  */
 private[elastic] final class Preparation(execution: StreamExecution, query: QueryRun) extends Logging {
   import Preparation._
@@ -25,7 +25,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
   @volatile var hasSwitched = false
 
   /** Begin what is ordered, or go on with it. The order's outcome follows when only the switch is left. */
-  def take(order: PrepareMove): Unit = {
+  def take(order: PrepareMove): Unit = synchronized {
     val same = current.filter(_.partitions == order.partitions)
     if (!same.exists(_.takes(order))) {
       drop(Replaced)
@@ -48,10 +48,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
   def switchTo(partitions: Int): Boolean = {
     hasSwitched = false
     hasSwitched = current.exists(copying => copying.partitions == partitions && copying.use())
-    if (hasSwitched) {
-      current = None
-      new StateMover(execution).closeSinkGap()
-    } else drop("the state was moved otherwise")
+    if (hasSwitched) new StateMover(execution).closeSinkGap() else drop("the state was moved otherwise")
     hasSwitched
   }
 

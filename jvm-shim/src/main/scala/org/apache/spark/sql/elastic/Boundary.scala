@@ -170,7 +170,6 @@ private[elastic] final class Boundary(
     case r: Rescale =>
       rescale.foreach { case (before, _) => query.failed(before, "another one was ordered after it") }
       rescale = Some(r -> System.nanoTime())
-    case p: PrepareMove => query.preparation.take(p)
     case s: TakeSavepoint if s.stop => endWithSavepoint(s)
     case s: TakeSavepoint => query.copyBeside(s)
     case other => query.failed(other, "the query runs, it waits for no answer")

@@ -183,6 +183,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     case r: Rescale if !stateful =>
       use(r.partitions)
       done(r, 0L)
+    case p: PrepareMove => preparation.take(p) // a micro-batch may run for long
     case b: BoundSources =>
       Linkage.need(Part.SourceBounds)
       sourceBounds = b.sources

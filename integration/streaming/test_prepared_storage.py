@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 # Parts of names of files that only the copy reads or writes while the query waits for input.
 OF_COPY = (PREFIX, "state/0/_metadata", "/placed", "state/0/4", "/SSTs/", "_metadata/schema")
 OF_SWITCH = ("/placed", "/used", "/offsets/.", "/commits/.")
-QUICK = ("/placed", "/commits/.")
+QUICK = ("/commits/.",)
 AWAY = "the storage is away"
 
 
@@ -73,6 +73,7 @@ def test_storage_fails_once_while_a_move_is_prepared(place: Place, storage: Stor
     check_next_start(place, [])
 
 
+@pytest.mark.slow
 def test_storage_fails_once_while_changes_are_followed(place: Place, storage: Storage) -> None:
     place.orders.prepare(5)
     copied = traces(place)
@@ -176,9 +177,8 @@ def on_disk(jvm: Driver, disk: Disk, inbox: Inbox, tmp_path: Path) -> Iterator[P
         yield found
 
 
-@pytest.mark.parametrize(
-    "left", [pytest.param(left, marks=() if left == 48 else pytest.mark.slow) for left in range(0, 161, 16)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("left", range(0, 161, 16))
 def test_a_disk_that_fills_while_a_move_is_prepared(on_disk: Place, disk: Disk, left: int) -> None:
     disk.fill(left * KB)
     on_disk.orders.begin(5)

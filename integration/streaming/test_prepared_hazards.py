@@ -147,9 +147,8 @@ def test_a_copy_may_take_longer_than_spark_keeps_the_changes(
         place.check()
 
 
-@pytest.mark.parametrize(
-    "phase", [pytest.param(phase, marks=() if phase == "prepared" else pytest.mark.slow) for phase in PHASES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_micro_batch_that_fails(
     jvm: Driver, storage: Storage, inbox: Inbox, tmp_path: Path, phase: str
 ) -> None:
@@ -166,9 +165,8 @@ def test_a_micro_batch_that_fails(
         place.check_moves(3)
 
 
-@pytest.mark.parametrize(
-    "phase", [pytest.param(phase, marks=() if phase == "placed" else pytest.mark.slow) for phase in PHASES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_query_that_is_stopped(place: Place, storage: Storage, phase: str) -> None:
     with storage.slow(200, "rename"):
         place.orders.begin(3)

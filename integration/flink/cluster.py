@@ -1,4 +1,4 @@
-"""A real Flink cluster of local processes that runs one job in reactive mode, with jars from Maven Central."""
+"""A real Flink cluster of local processes that runs one job in reactive mode, from Maven Central's jars."""
 
 from __future__ import annotations
 
@@ -101,7 +101,11 @@ class FlinkCluster:
         self._folder = folder
         self._program = program
         self._arguments = arguments
-        self._conf = {**_CONF, "execution.checkpointing.dir": (folder / "checkpoints").as_uri(), **(conf or {})}
+        self._conf = {
+            **_CONF,
+            "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+            **(conf or {}),
+        }
         self._class_path = ""
         self._processes: list[LoggedProcess] = []
         self._workers = 0
@@ -171,9 +175,7 @@ class FlinkCluster:
         lines = [f"{key}: {json.dumps(value)}\n" for key, value in self._conf.items()]
         (self._folder / "conf" / "config.yaml").write_text("".join(lines), encoding="utf-8")
 
-    def _java(
-        self, name: str, memory: Sequence[str], main: str, arguments: Sequence[str]
-    ) -> LoggedProcess:
+    def _java(self, name: str, memory: Sequence[str], main: str, arguments: Sequence[str]) -> LoggedProcess:
         scratch = self._folder / name
         scratch.mkdir()
         command = [find_java(), *SMALL_JVM.split(), *memory, *_JVM, f"-Djava.io.tmpdir={scratch}"]

@@ -12,7 +12,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos differential clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SO
 
 bench-rescale: jar ## measure how long rescales take (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rescale $(BENCH)
+
+bench-flink: jar ## compare rescales with those of Flink in reactive mode, hours (BENCH=--quick: small states, one round, 10 min; BENCH="--sizes 50 --rounds 3": these)
+	$(BIN)/python -m integration.bench.flink $(BENCH)
 
 bench-core: venv ## measure the scheduler alone, on one core (BENCH=--quick: seconds)
 	$(BIN)/python -m integration.bench.core $(BENCH)

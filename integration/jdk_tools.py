@@ -38,7 +38,8 @@ def write_stacks(pid: int, file: Path) -> bool:
     return False
 
 
-def compile_java(source: Path, classes: Path) -> None:
-    """Compile a program that uses Spark into the folder `classes`. Raises CalledProcessError."""
-    spark_jars = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
-    run_tool(_JAVAC, "-cp", spark_jars, "-d", classes, source)
+def compile_java(source: Path, classes: Path, class_path: str | None = None) -> None:
+    """Compile a program into the folder `classes`; None: it uses Spark. Raises CalledProcessError."""
+    if class_path is None:
+        class_path = os.pathsep.join(map(str, (spark_home() / "jars").glob("*.jar")))
+    run_tool(_JAVAC, "-cp", class_path, "-d", classes, source)

@@ -17,10 +17,10 @@ from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.processes import ProcessFailure
 
 # Enough batches to cover the aftermath of a change: the first ones on a new executor are slow.
-_SETTLE_BATCHES = 8
+SETTLE_BATCHES = 8
 _SETTLE_TIMEOUT_S = 300.0
 # Until about its hundredth batch, a driver still compiles: a batch takes longer than the trigger interval.
-_WARM_UP_BATCHES = 100
+WARM_UP_BATCHES = 100
 
 
 @attrs.frozen(kw_only=True)
@@ -95,7 +95,7 @@ def run_rounds(variant: Variant, count: int, *, preload_batches: int = 0, patien
             application.wait_for_executors(2)
             # Preloading 1 GB takes a minute or two.
             application.wait_for_batches(
-                preload_batches + _WARM_UP_BATCHES, timeout_s=300 + 10 * preload_batches
+                preload_batches + WARM_UP_BATCHES, timeout_s=300 + 10 * preload_batches
             )
             patience = patience_s if variant.plugin else 0.0
             rounds = [
@@ -111,12 +111,12 @@ def _round(cluster: Cluster, application: Application, number: int, patience_s: 
     joined = _registration(application, number) if patience_s else None
     registered = joined.at if joined else now_ms()
     grown = _used(application, joined, patience_s) if joined else None
-    _settle(application)
+    settle(application)
     warm_up_ms = application.journal.warm_up_ms(joined.executor) if joined else None
-    killed = _into_interval(part)
+    killed = into_interval(part)
     cluster.kill_worker(worker)
-    shrunk = _in_force(application, 2, killed, patience_s)
-    _settle(application)
+    shrunk = in_force(application, 2, killed, patience_s)
+    settle(application)
     return Round(
         registered=registered,
         grown=grown,
@@ -127,7 +127,7 @@ def _round(cluster: Cluster, application: Application, number: int, patience_s: 
     )
 
 
-def _into_interval(part: float) -> int:
+def into_interval(part: float) -> int:
     """Wait until this part of a trigger interval has passed, and return that time (epoch ms).
 
     The cost of a lost worker depends on what its executor has just done, so the moment is not left to chance.
@@ -152,21 +152,22 @@ def _registration(application: Application, number: int) -> ExecutorAdded:
 
 def _used(application: Application, joined: ExecutorAdded, patience_s: float) -> int | None:
     """Return when a task of a micro-batch with the new count started on the new executor (epoch ms)."""
-    since = _in_force(application, 3, joined.at, patience_s)
+    since = in_force(application, 3, joined.at, patience_s)
     return since and application.poll(lambda: application.tasks.first_on(joined.executor, since), patience_s)
 
 
-def _settle(application: Application) -> None:
-    """Wait for some micro-batches that start after this call."""
+def settle(application: Application) -> None:
+    """Wait for `SETTLE_BATCHES` micro-batches that start after this call. Raises ProcessFailure."""
     moment = now_ms()
 
     def settled() -> bool | None:
         after = sum(batch.started >= moment for batch in application.batches())
-        return True if after >= _SETTLE_BATCHES else None
+        return True if after >= SETTLE_BATCHES else None
 
     if application.poll(settled, _SETTLE_TIMEOUT_S) is None:
         raise ProcessFailure(f"the query has stalled\n{application.driver.log_tail()}")
 
 
-def _in_force(application: Application, partitions: int, moment: int, patience_s: float) -> int | None:
+def in_force(application: Application, partitions: int, moment: int, patience_s: float) -> int | None:
+    """Return the start of the first micro-batch after `moment` with this count (epoch ms), or None."""
     return application.poll(lambda: application.journal.in_force_since(partitions, moment), patience_s)

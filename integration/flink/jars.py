@@ -1,4 +1,4 @@
-"""The class path of Flink's own REST client."""
+"""The class paths of Flink's own REST client, and of a whole cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from spark_elastic_tools.maven import fetch
 
 FLINK = "1.20.0"
 _SHADED = "17.0"
+CLUSTER = "2.3.0"
+"""The version of the cluster; the client's is older, as it has to stay what users of older Flinks have."""
 
 
 def class_path() -> str:
-    """Return the class path, fetching missing jars. Raises FetchError, NoJavaError."""
+    """Return the client's class path, fetching missing jars. Raises FetchError, NoJavaError."""
     modules = ("runtime", "core", "core-api", "annotations", "rpc-core")
     shaded = {"jackson": "2.14.2", "guava": "31.1-jre", "netty": "4.1.91.Final"}
     jars = fetch(
@@ -20,5 +22,17 @@ def class_path() -> str:
         "org.apache.commons:commons-lang3:3.12.0",
         "org.slf4j:slf4j-api:1.7.36",
         transitive=False,
+    )
+    return os.pathsep.join(map(str, jars))
+
+
+def cluster_class_path() -> str:
+    """Return the class path of a cluster's processes and jobs. Raises FetchError, NoJavaError."""
+    # What flink-dist is made of, as far as such a cluster needs it; its RPC is inside the loader's jar.
+    modules = ("runtime", "clients", "streaming-java", "statebackend-rocksdb", "rpc-akka-loader", "container")
+    jars = fetch(
+        *(f"org.apache.flink:flink-{module}:{CLUSTER}" for module in modules),
+        "org.slf4j:slf4j-simple:1.7.36",
+        transitive=True,
     )
     return os.pathsep.join(map(str, jars))

@@ -81,6 +81,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"make bench-(core|simulate|autoscale|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
+    r"make bench-flink": RunBy("integration/flink/test_bench.py", "integration.bench.flink"),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),
     r"make chaos FAULTS=60 SEED=1": RunBy("integration/chaos/test_chaos.py", "SEED, FAULTS"),
     r"pip install spark-elastic\[cli,demo\] pyspark": RunBy(

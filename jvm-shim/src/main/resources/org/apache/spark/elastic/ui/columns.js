@@ -68,11 +68,7 @@ function showQuery({ query, name }, td) {
   return content(td, link ?? "–");
 }
 
-const PHASES = {
-  runs: "running",
-  prepares: "preparing: executors warm up or state is copied, batches continue",
-  pauses: "paused",
-};
+const PHASES = { runs: "running", prepares: "preparing: batches continue", pauses: "paused" };
 
 /** Until a rescale reaches the boundary between two batches the query runs on: only the rest is a pause. */
 function phasesOf({ states, pausedMs, warmUpMs, preparedMs }) {

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from integration.bench.application import TRIGGER_MS
 from integration.bench.figures import p50_max
@@ -41,6 +44,8 @@ _SIZES_MB = (50, 1_200, 5_000)
 _QUICK_SIZES_MB = (50, 200)
 _ROUNDS, _QUICK_ROUNDS = 5, 1
 _QUICK_WARM_UP = 20
+# Logs, those of executors too; journals, micro-batches and Flink's outputs.
+_TELLING = ("*/*.log", "spark/worker-*/*/*/stderr", "*.journal/*", "*.progress", "outputs/*")
 # A key has about 1 KB of text, and its share of the files.
 _BYTES_PER_KEY = 1_200
 
@@ -74,11 +79,23 @@ def _measure(name: str, size_mb: int, arguments: argparse.Namespace) -> dict[str
         tempfile.TemporaryDirectory(prefix="bench-") as folder,
         _side(name, Path(folder), size_mb, arguments) as side,
     ):
-        summary = summarized(side, run(side, arguments.rounds))
+        try:
+            summary = summarized(side, run(side, arguments.rounds))
+        finally:
+            if arguments.keep:
+                _keep(Path(folder), arguments.keep / f"{name}-{size_mb}")
     print(
         f"{time.strftime('%H:%M:%S')} {name} {size_mb} MB {json.dumps(summary)}", file=sys.stderr, flush=True
     )
     return summary
+
+
+def _keep(folder: Path, to: Path) -> None:
+    """Copy what tells how a run went, not its state."""
+    for file in (found for pattern in _TELLING for found in folder.glob(pattern)):
+        copy = to / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
 
 
 def _side(
@@ -96,11 +113,15 @@ def _side(
 
 
 def summarized(side: Side, changes: Sequence[Change]) -> dict[str, Any]:
-    """Return the figures of a system: of each case, gaps and times until a change was in force (ms)."""
+    """Return the figures of a system: of each case, gaps and times until a change was in force (ms).
+
+    `changes` has each of them, with what the side tells of its gaps.
+    """
     summary: dict[str, Any] = {"state_mb": side.state_mb()}
+    gaps_of = [side.gaps(change.began, change.ended) for change in changes]
     for case in _CASES:
         of_case = [change for change in changes if change.case == case]
-        gaps = [side.gaps(change.began, change.ended) for change in of_case]
+        gaps = [gap for change, gap in zip(changes, gaps_of, strict=True) if change.case == case]
         summary[case] = {"rounds": len(of_case)} | {
             kind: p50_max(gap[kind] for gap in gaps) for kind in _GAPS
         }
@@ -110,6 +131,7 @@ def summarized(side: Side, changes: Sequence[Change]) -> dict[str, Any]:
                 "in_force_ms": p50_max(followed),
                 "not_in_force": len(of_case) - len(followed),
             }
+    summary["changes"] = [attrs.asdict(one) | dict(gap) for one, gap in zip(changes, gaps_of, strict=True)]
     return summary
 
 
@@ -167,6 +189,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=_SYSTEMS, help="one system; the result is printed, not written"
     )
+    parser.add_argument("--keep", type=Path, help="folder for logs, journals and outputs; they are lost else")
     arguments = parser.parse_args()
     arguments.sizes = arguments.sizes or (_QUICK_SIZES_MB if arguments.quick else _SIZES_MB)
     arguments.rounds = arguments.rounds or (_QUICK_ROUNDS if arguments.quick else _ROUNDS)

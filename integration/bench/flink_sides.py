@@ -74,7 +74,10 @@ class Side(Protocol):
         ...
 
     def gaps(self, begin: int, end: int) -> Mapping[str, float]:
-        """Return the longest times (ms) without an output that end in `begin`..`end` (epoch ms)."""
+        """Return the longest times (ms) without an output that end in `begin`..`end` (epoch ms).
+
+        They are `gap_ms` and, without a new row, `new_gap_ms`; a side may add others.
+        """
         ...
 
     def state_mb(self) -> int:
@@ -171,9 +174,12 @@ class SparkSide:
         settle(self.application)
 
     def gaps(self, begin: int, end: int) -> Mapping[str, float]:
-        """Return the longest time between the ends of two micro-batches; each emits new rows only."""
-        gap = longest_gap(self.application.batches(), begin, end).whole_ms
-        return {"gap_ms": gap, "new_gap_ms": gap}
+        """Return the longest time between the ends of two micro-batches, and the part of the later one.
+
+        A micro-batch emits new rows only.
+        """
+        gap = longest_gap(self.application.batches(), begin, end)
+        return {"gap_ms": gap.whole_ms, "new_gap_ms": gap.whole_ms, "batch_ms": gap.batch_ms}
 
     def state_mb(self) -> int:
         """Implement `Side.state_mb`."""

@@ -132,6 +132,8 @@ def test_gaps_are_summarized_by_case(side: Staged) -> None:
         "in_force_ms": {"p50": 1_000, "max": 1_000},
         "not_in_force": 0,
     }
+    told = {"case": "join", "began": 2_000, "in_force": 3_000, "ended": 4_000}
+    assert summary["changes"][1] == {**told, "gap_ms": 200, "new_gap_ms": 400}
 
 
 def test_changes_that_never_took_effect_are_counted(side: Staged) -> None:

@@ -19,7 +19,8 @@ import org.apache.hadoop.util.Progressable;
  * Files of this machine under away:///, through Hadoop's plain interface as an object store has it. As long as the file
  * that the system property `away` names exists, nothing of it can be reached; a failed attempt leaves a file beside that
  * one. If it has the name of a folder in it, the first attempt to reach anything below such a folder fails, and no other.
- * If the system property `away.threads` is true, it is as if a client of a store could have no thread.
+ * If the system property `away.threads` is true, it is as if a client of a store could have no thread. If `away.refuses`
+ * is, no file takes the place of another one by a rename, as in HDFS.
  *
  * <p>If a file beside that one whose name ends in `.within` exists, nothing can be reached whose path contains its text.
  *
@@ -159,6 +160,9 @@ public class AwayStorage extends RawLocalFileSystem {
   @Override
   public boolean rename(org.apache.hadoop.fs.Path src, org.apache.hadoop.fs.Path dst) throws IOException {
     reach(src, "rename");
+    if (Boolean.getBoolean("away.refuses") && exists(dst)) {
+      return false;
+    }
     return !(Boolean.getBoolean("away.keeps") && src.getName().endsWith(".part")) && super.rename(src, dst);
   }
 

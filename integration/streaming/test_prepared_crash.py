@@ -119,6 +119,8 @@ class Crashes(Workplace):
 
     def __init__(self, folder: Path, operator: Operator) -> None:
         super().__init__(folder, APP)
+        # A frozen driver may be about to rename an entry of a log.
+        self.storage["spark.driver.extraJavaOptions"] += " -Daway.refuses=true"
         self._conf = {"spark.moved.operator": operator.name, **operator.conf}
         self._tried = 0
 
@@ -306,8 +308,8 @@ def test_a_second_driver_takes_over_from_one_that_is_frozen(
         os.kill(process.pid, signal.SIGCONT)
         work.values.put(1)
         eventually(lambda: not process.running or written() > before, "it goes on, or is told")
-    error = read(first / "error")
-    assert error == "" or re.search(TOLD, error) or "Py4J" in error, error
+        error = read(first / "error")  # the end of a driver that goes on is another one
+    assert error == "" or re.search(TOLD, error), error
     for batch in first.iterdir():
         if (batch / "_SUCCESS").exists() and not (case.output / batch.name).exists():
             shutil.copytree(batch, case.output / batch.name)

@@ -54,7 +54,9 @@ import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
  * used long before that, or is given up.
  *
  * Another driver may start from the checkpoint, and delete the copy, while this one is as good as dead. So that driver
- * first leaves a mark, and then reads the logs. This one first adds its batch, and then looks for the mark.
+ * first leaves a mark, and then reads the logs. This one first adds its batch, and then looks for the mark. Accepted
+ * race: where a rename replaces files, a driver that is frozen just before it renames its entry of the log of commits
+ * may replace that of the other one.
  *
  * @param checkpoint the folder of the query's checkpoint
  */

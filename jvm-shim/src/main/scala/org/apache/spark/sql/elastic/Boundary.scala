@@ -155,8 +155,9 @@ private[elastic] final class Boundary(
     for ((order, since) <- rescale if !isToEnd && canMoveTo(order.partitions, millisSince(since))) {
       rescale = None
       val from = System.nanoTime()
-      val problem = if (order.partitions == query.partitions) None else move(order.partitions)
-      val outcome = order.done(millisSince(from)).copy(prepared = query.preparation.hasSwitched)
+      val moves = order.partitions != query.partitions
+      val problem = if (moves) move(order.partitions) else None
+      val outcome = order.done(millisSince(from)).copy(prepared = moves && query.preparation.hasSwitched)
       problem.fold(query.report(outcome))(query.failed(order, _))
       query.showIdle("Waiting for next trigger")
     }

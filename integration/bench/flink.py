@@ -44,8 +44,8 @@ _SIZES_MB = (50, 1_200, 5_000)
 _QUICK_SIZES_MB = (50, 200)
 _ROUNDS, _QUICK_ROUNDS = 5, 1
 _QUICK_WARM_UP = 20
-# Logs, those of executors too; journals, micro-batches and Flink's outputs.
-_TELLING = ("*/*.log", "spark/worker-*/*/*/stderr", "*.journal/*", "*.progress", "outputs/*")
+# Logs, those of executors too; journals, event logs, micro-batches and Flink's outputs.
+_TELLING = ("*/*.log", "spark/worker-*/*/*/stderr", "*.journal/*", "*.events/*", "*.progress", "outputs/*")
 # A key has about 1 KB of text, and its share of the files.
 _BYTES_PER_KEY = 1_200
 

@@ -58,6 +58,9 @@ _CONF = {
     "execution.checkpointing.incremental": "true",
     "execution.checkpointing.min-pause": "0 ms",
     "execution.checkpointing.tolerable-failed-checkpoints": str(2**31 - 1),
+    # A TaskManager that stays has its part of the last checkpoint on its own disk.
+    "execution.checkpointing.local-backup.enabled": "true",
+    "execution.state-recovery.from-local": "true",
     # A moved state keeps the files of its stores, where Flink can; by default it copies each row.
     "state.backend.rocksdb.use-ingest-db-restore-mode": "true",
     "state.backend.rocksdb.rescaling.use-delete-files-in-range": "true",

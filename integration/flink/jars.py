@@ -9,7 +9,7 @@ from spark_elastic_tools.maven import fetch
 FLINK = "1.20.0"
 _SHADED = "17.0"
 CLUSTER = "2.3.0"
-"""The version of the cluster; the client's is older, as it has to stay what users of older Flinks have."""
+"""The version of the cluster; the REST client has its own."""
 
 
 def class_path() -> str:

@@ -157,7 +157,7 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
       written = Some(
         try
           CurrentExecution.asOurs(sc, what) {
-            val places = if (Linkage.has(Part.LostState)) StateLocations.free(execution) else Nil
+            val places = if (Linkage.has(Part.LostState)) StateLocations.forCopy(execution, first.tasks) else Nil
             Success(made.write(new CopyLimits(first.tasks, first.bytesPerSecond, places, () => isOver)))
           }
         catch { case e: Throwable => Failure(e) })

@@ -9,6 +9,7 @@ import scala.util.Try
 import org.apache.spark.SparkContext
 import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
+import org.apache.spark.internal.config.CPUS_PER_TASK
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.elastic.Moved._
@@ -336,13 +337,23 @@ private[elastic] object StateLocations {
     }
   }
 
-  /** Return the locations of executors that hold no state of this query. */
-  def free(execution: StreamExecution): Seq[String] = {
+  /**
+   * Return the locations where a copy of the state in this many tasks is least in the way: executors without state of
+   * this query. If all have some, one whose slots the copy takes leaves its state to the others. Else tasks that prefer
+   * that executor would wait (`spark.locality.wait`) before they open their stores elsewhere.
+   */
+  def forCopy(execution: StreamExecution, tasks: Int): Seq[String] = {
     val sc = execution.sparkSession.sparkContext
     val coordinator = execution.sparkSession.streams.stateStoreCoordinator
-    val all = sc.statusStore.executorList(activeOnly = true).filter(e => e.id != SparkContext.DRIVER_IDENTIFIER)
+    val all = sc.statusStore.executorList(activeOnly = true).filter(_.id != SparkContext.DRIVER_IDENTIFIER).map { e =>
+      ExecutorInfo(e.id, Utils.parseHostPort(e.hostPort)._1, e.totalCores)
+    }
+    def place(e: ExecutorInfo) = ExecutorCacheTaskLocation(e.host, e.executor).toString
     val used = storesByTask(execution).flatMap(_.headOption).flatMap(coordinator.getLocation(_)).toSet
-    all.map(e => ExecutorCacheTaskLocation(Utils.parseHostPort(e.hostPort)._1, e.id).toString).filterNot(used)
+    val free = all.filterNot(e => used(place(e)))
+    val taken = all.find(_.cores <= tasks * sc.conf.get(CPUS_PER_TASK))
+    if (free.isEmpty && all.size > 1) taken.foreach(e => leaveLost(execution, all.filterNot(_ == e)))
+    (if (free.nonEmpty) free else taken.toSeq).map(place)
   }
 
   private def storesByTask(execution: StreamExecution): Seq[Seq[StateStoreProviderId]] = for {

@@ -28,17 +28,17 @@ COMPARED = "spark-elastic: compared with this build of Spark in "
 PLAIN = 11
 FIRST = 2 if MOVES_STATE else 4 * 2
 # Features that no Spark of this version supports.
-ABSENT = set() if MOVES_STATE else {"StateMove", "StateReads"}
+ABSENT = set() if MOVES_STATE else {"StateMove", "StateReads", "StateCopy"}
 
 
 @pytest.mark.parametrize(
     ("without", "off", "said"),
     [
         # Called.
-        (["cartesian"], {"WarmUp"}, None),
+        (["cartesian"], {"WarmUp", *({"StateCopy"} if MOVES_STATE else ())}, None),
         pytest.param(
             ["allOperatorStateMetadata"],
-            {"WarmUp", "CheckpointRewrite"},
+            {"WarmUp", "CheckpointRewrite", "StateCopy"},
             None,
             marks=pytest.mark.skipif(not MOVES_STATE, reason="the state of no query is read"),
         ),
@@ -82,6 +82,7 @@ def test_what_needs_a_member_that_is_not_there_is_off(
             ["cartesian", "hasSkewedPartition"],
             {
                 "the warm-up of executors": "cartesian(",
+                **({"moves prepared while micro-batches run": "cartesian("} if MOVES_STATE else {}),
                 "ranges of batch shuffles": "hasSkewedPartition()Z",
             },
             marks=pytest.mark.matrix,

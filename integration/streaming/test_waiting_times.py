@@ -123,6 +123,7 @@ def test_a_move_waits_for_more_slots_as_long_as_is_set_whatever_is_committed(
         assert moved["at"] - changed >= _EXECUTING_MS
         assert committed > 0
         assert (moved["before"], moved["after"]) == (1, 2)
+        eventually(lambda: it.said("rescaled_prepared", changed), "its state is copied, and used")
         inbox.put()
         it.query.processAllAvailable()
         assert state_partitions(it.query) == 2
@@ -161,6 +162,7 @@ def test_after_the_longest_delay_a_change_is_evaluated_without_a_micro_batch(
         assert it.query.lastProgress is not None
         assert it.query.lastProgress["batchId"] == 0
         sink.commit()
+        eventually(lambda: it.said("rescaled_prepared"), "its state is copied, and used")
         inbox.put()
         sink.commit()
         it.query.processAllAvailable()

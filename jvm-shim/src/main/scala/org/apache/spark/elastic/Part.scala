@@ -24,7 +24,8 @@ private[spark] object Part {
   val EarlyStart = part("letting start() return before there are sources", "StartLatch")(Queries, Boundaries)
   val StateMoves = part("rescales of state", "StateMove")(Queries, Boundaries)
   val Conversions = part("conversions of checkpoints", "CheckpointRewrite", "CommitFormat")(Queries, StateMoves)
-  val PreparedMoves = part("moves prepared while micro-batches run", "StateCopy")(Queries, StateMoves)
+  val PreparedMoves =
+    part("moves prepared while micro-batches run", "StateCopy", "CopyLimits")(Queries, StateMoves)
   val Retries = part("retries of failed micro-batches", "NewSources")(Queries, Boundaries)
   val Savepoints = part("savepoints", "Savepoint", "Restore")()
   val StateReads = part("reads of state in another format than the session's", "StateReads")(Queries, StateMoves)

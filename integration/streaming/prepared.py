@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -66,20 +67,21 @@ def is_clean(checkpoint: Path, before: list[Copied]) -> bool:
     return not copies(checkpoint) and not present and not empty_partitions(checkpoint)
 
 
-class Orders:
-    """Orders of the scripted policy about one query, one by one; `before` are those of an earlier run."""
+# The stand-in takes a new number for a new order.
+NUMBERS = count(1)
 
-    def __init__(self, policy: ScriptedPolicy, query: str, before: Orders | None = None) -> None:
+
+class Orders:
+    """Orders of the scripted policy about one query, one by one."""
+
+    def __init__(self, policy: ScriptedPolicy, query: str) -> None:
         self._policy = policy
         self._query = query
-        self._prepared: int = before._prepared if before else 0
-        self._moved: int = before._moved if before else 0
 
     def begin(self, partitions: int, rate: int = 0) -> None:
         """Order a preparation, at a rate (bytes per second; 0: no limit)."""
         before = len(self._policy.seen("PrepareMove", self._query))
-        self._prepared += 1
-        self._policy.order(prepare=self._prepared, now=self._moved, rate=rate, counts=(partitions,))
+        self._policy.order(prepare=next(NUMBERS), rate=rate, counts=(partitions,))
         eventually(lambda: len(self._policy.seen("PrepareMove", self._query)) > before, "it is ordered")
 
     def outcome(self, kind: str = "PrepareMove") -> dict[str, Any]:
@@ -96,8 +98,7 @@ class Orders:
 
     def order_move(self, partitions: int) -> None:
         before = len(self._policy.seen("Rescale", self._query))
-        self._moved += 1
-        self._policy.order(prepare=self._prepared, now=self._moved, counts=(partitions,))
+        self._policy.order(now=next(NUMBERS), counts=(partitions,))
         eventually(lambda: len(self._policy.seen("Rescale", self._query)) > before, "it is ordered")
 
     def move(self, partitions: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Place:
     def again(self) -> None:
         """Start the query from its checkpoint."""
         self.query = self._start()
-        self.orders = Orders(self.world.policy, self.query.id, before=self.orders)
+        self.orders = Orders(self.world.policy, self.query.id)
 
     def feed(self, batches: int = 1) -> None:
         for _ in range(batches):

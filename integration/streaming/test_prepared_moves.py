@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.files import Inbox
+from integration.streaming.prepared import PREFIX, Orders, copies
 from integration.streaming.waiting import eventually
 from integration.streaming.world import Totals, World, partitions_after_batch, stream, totals
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-COPY = ".spark-elastic-copy-"
 # A copy of the tests' state takes seconds at this rate (bytes per second).
 SLOW = 15_000
-
-
-# The stand-in takes a new number for a new order.
-NUMBERS = count(1)
 
 
 class Moves:
@@ -45,28 +40,22 @@ class Moves:
         else:
             writer = rows.writeStream.format("json").option("path", out)
         self.query: StreamingQuery = writer.option("checkpointLocation", str(checkpoint)).start()
+        self._orders = Orders(world.policy, self.query.id)
         inbox.put(2)
         self.query.processAllAvailable()
 
     def order_preparation(self, partitions: int, rate: int = 0) -> Callable[[], dict[str, Any] | None]:
         """Order to prepare a move; the result returns its outcome, None as long as there is none."""
-        number = len(self.policy.seen("PrepareMove", self.query.id)) + 1
-        self.policy.order(prepare=next(NUMBERS), rate=rate, counts=[partitions])
-        eventually(lambda: len(self.policy.seen("PrepareMove", self.query.id)) == number, "it is ordered")
+        self._orders.begin(partitions, rate)
         return lambda: self.policy.outcome("PrepareMove", self.query.id)
 
     def prepare(self, partitions: int) -> None:
-        outcome = eventually(self.order_preparation(partitions), "an outcome")
-        assert outcome is not None
-        assert outcome["type"] == "ActionDone", outcome
+        self._orders.prepare(partitions)
 
     def rescale(self, partitions: int) -> dict[str, Any]:
         """Move the state and return the outcome."""
-        before = self.policy.rescales(self.query.id)
-        self.policy.order(now=next(NUMBERS), counts=[partitions])
-        eventually(lambda: self.policy.rescales(self.query.id) > before, "it is moved")
-        outcome = self.policy.outcome("Rescale", self.query.id)
-        assert outcome is not None
+        outcome = self._orders.move(partitions)
+        assert outcome["type"] == "ActionDone", outcome
         return outcome
 
     def batches(self, number: int) -> None:
@@ -81,11 +70,11 @@ class Moves:
             for folder, _, names in os.walk(self.checkpoint)
             for name in names
         )
-        return {str(f) for f in folders if f.parts[0] == "state" or f.parts[0].startswith(COPY)}
+        return {str(f) for f in folders if f.parts[0] == "state" or f.parts[0].startswith(PREFIX)}
 
     def copies(self) -> set[str]:
         """Return the hidden folders that the checkpoint has."""
-        return {path.name for path in self.checkpoint.glob(f"{COPY}*")}
+        return {path.name for path in copies(self.checkpoint)}
 
     def check(self, partitions: int) -> None:
         """Check the query's output after another micro-batch, and that only its checkpoint is left."""

@@ -3,7 +3,7 @@ package org.apache.spark.sql.elastic
 import org.apache.spark.elastic.Hidden
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.execution.datasources.v2.state.{StateSourceOptions, StateTable}
+import org.apache.spark.sql.execution.datasources.v2.state.{AllColumnFamiliesReaderInfo, StateSourceOptions, StateTable}
 import org.apache.spark.sql.execution.streaming.checkpointing.{CommitMetadataBase, OffsetSeqBase, OffsetSeqMetadata}
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.sql.internal.SQLConf
@@ -30,6 +30,8 @@ private[elastic] object CheckpointFormat extends FormatSince40 {
 private object StateReads {
   private lazy val options =
     Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#sourceOptions")
+  private lazy val families =
+    Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#allColumnFamiliesReaderInfo")
   private lazy val storeConf = Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#stateConf")
   private lazy val sqlConf = Hidden.field("org.apache.spark.sql.execution.streaming.state.StateStoreConf#sqlConf")
 
@@ -53,6 +55,13 @@ private object StateReads {
       SQLConf.STATE_STORE_PROVIDER_CLASS.key -> form.provider,
       SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key -> form.format.toString)
   }
+
+  /** Return the operator and the store that a table reads. */
+  def store(table: StateTable): (Long, String) = (asked(table).operatorId.toLong, asked(table).storeName)
+
+  /** Return what a table that reads all column families knows of them. */
+  def columnFamilies(table: StateTable): AllColumnFamiliesReaderInfo =
+    families.get(table).asInstanceOf[Option[AllColumnFamiliesReaderInfo]].get
 
   private def asked(table: StateTable) = options.get(table).asInstanceOf[StateSourceOptions]
   private def stores(table: StateTable) = storeConf.get(table).asInstanceOf[StateStoreConf]

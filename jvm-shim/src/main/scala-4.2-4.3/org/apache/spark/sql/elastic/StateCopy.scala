@@ -3,7 +3,6 @@ package org.apache.spark.sql.elastic
 import java.io.{File, FileNotFoundException}
 import java.nio.file.{Files, StandardCopyOption}
 import java.util.UUID
-import java.util.concurrent.ExecutionException
 import java.util.zip.ZipInputStream
 
 import scala.collection.concurrent.TrieMap
@@ -11,15 +10,15 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.{SparkEnv, SparkException}
-import org.apache.spark.elastic.{Harmless, Hidden}
+import org.apache.spark.SparkEnv
+import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.elastic.Moved.SparkSession
-import org.apache.spark.sql.execution.datasources.v2.state.{AllColumnFamiliesReaderInfo, StateSourceOptions}
+import org.apache.spark.sql.execution.datasources.v2.state.AllColumnFamiliesReaderInfo
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.operators.stateful.{
@@ -31,7 +30,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpoint
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
+import org.apache.spark.util.{SerializableConfiguration, Utils}
 
 /**
  * A state in other partitions, made while its query goes on: a copy of the state as of one committed batch, the changes
@@ -61,6 +60,7 @@ import org.apache.spark.util.{SerializableConfiguration, ThreadUtils, Utils}
  * @param checkpoint the folder of the query's checkpoint
  */
 private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, from: Int, to: Int) extends Logging {
+  import CheckpointFiles.Threads
   import StateCopy._
 
   private val session = asked.cloneSession()
@@ -113,9 +113,7 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     def moved(state: DataFrame): DataFrame = {
       CheckpointFormat.tables(state.queryExecution.analyzed).foreach { table =>
         StateReads.redirect(table, root, form, commit.stateUniqueIds)
-        val asked = options.get(table).asInstanceOf[StateSourceOptions]
-        infos((asked.operatorId.toLong, asked.storeName)) =
-          info.get(table).asInstanceOf[Option[AllColumnFamiliesReaderInfo]].get
+        infos(StateReads.store(table)) = StateReads.columnFamilies(table)
       }
       limits.writing(state.repartition(to, col("partition_key")), () => bytes)
     }
@@ -373,6 +371,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
 }
 
 private[elastic] object StateCopy extends Logging {
+  import CheckpointFiles.Threads
+
   private type Ids = Map[Long, Array[Array[String]]]
   private val Prefix = ".spark-elastic-copy-"
   private val Placed = "placed"
@@ -388,11 +388,6 @@ private[elastic] object StateCopy extends Logging {
   private val Default = StateStore.DEFAULT_COL_FAMILY_NAME
   private val WithFamilies = 4 // the version of a changelog with column families
   private val Descriptions = Set("_metadata", "_stateSchema")
-  private val Threads = 8
-  private lazy val options =
-    Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#sourceOptions")
-  private lazy val info =
-    Hidden.field("org.apache.spark.sql.execution.datasources.v2.state.StateTable#allColumnFamiliesReaderInfo")
 
   /** Let no other driver switch to its copy any more, except to one whose batch is in the log already. */
   def takeOver(session: SparkSession, checkpoint: String): Unit = {
@@ -474,16 +469,7 @@ private[elastic] object StateCopy extends Logging {
 
   private def idIn(ids: Ids): String = ids.minBy(_._1)._2.head.head
 
-  /** Do something for each of these, several at once. A failure is that of one of them. */
+  /** Do something for each of these, several at once; one alone needs no thread. */
   def parallel[A, B](of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] =
-    if (of.size < 2) of.map(body)
-    else
-      try
-        ThreadUtils.parmap(of, "elastic-copy", atOnce) { one =>
-          try body(one)
-          catch {
-            case e: Error => throw new ExecutionException(e)
-          } // a future that fails with an Error never completes
-        }
-      catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
+    if (of.size < 2) of.map(body) else CheckpointFiles.parallel("elastic-copy", of, atOnce)(body)
 }

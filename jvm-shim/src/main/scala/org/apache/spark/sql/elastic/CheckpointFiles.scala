@@ -24,7 +24,6 @@ private[elastic] case class CheckpointFile(name: String, status: FileStatus) {
 
 /** A checkpoint, or a copy of one, as a folder of any file system that Hadoop supports. */
 private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) {
-  private val Threads = 8
   private val MostText = 10000L
 
   val fs: FileSystem = folder.getFileSystem(conf)
@@ -91,15 +90,23 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
    * @param writers registers each thread that writes a file; it may outlive the caller's wait
    */
   def copy(files: Seq[CheckpointFile], to: CheckpointFiles, mayVanish: Boolean, writers: Phaser = new Phaser(1)): Unit =
+    CheckpointFiles.parallel("elastic-savepoint", files) { file =>
+      if (writers.register() >= 0)
+        try copy(file, to.at(file.name))
+        catch { case _: FileNotFoundException if mayVanish => }
+        finally writers.arriveAndDeregister()
+    }
+}
+
+private[elastic] object CheckpointFiles {
+  val Threads = 8
+
+  /** Do something for each of these, several at once. A failure is that of one of them. */
+  def parallel[A, B](threads: String, of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] =
     try
-      ThreadUtils.parmap(files, "elastic-savepoint", Threads) { file =>
-        if (writers.register() >= 0)
-          try copy(file, to.at(file.name))
-          catch {
-            case _: FileNotFoundException if mayVanish =>
-            case e: Error =>
-              throw new ExecutionException(e) // a future that fails with an Error never completes
-          } finally writers.arriveAndDeregister()
+      ThreadUtils.parmap(of, threads, atOnce) { one =>
+        try body(one)
+        catch { case e: Error => throw new ExecutionException(e) } // a future that fails with an Error never completes
       }
     catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
 }

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from integration.batch.plans import LEFT_ALONE, advised, asked, final_plan, rows, written
-from integration.streaming.driver import Driver, policies_of
-from integration.streaming.waiting import eventually
+from integration.batch.plans import LEFT_ALONE, advised, final_plan, rows, written
+from integration.streaming.driver import Driver
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 USERS = 40_000
-QUICKLY = {"spark.elastic.batch.decisionTimeout": "300ms"}
-"""A timeout that a test can afford; an answer that is late on a busy machine is another case of the same."""
-
 Halves = Callable[[DataFrame], list[DataFrame]]
 
 
@@ -47,7 +42,7 @@ HALVES: list[Halves] = [split, drawn, numbered, by_partition]
 
 @pytest.fixture(scope="module")
 def elastic(jvm: Driver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with advised(jvm, tmp_path_factory.mktemp("journal"), QUICKLY) as spark:
+    with advised(jvm, tmp_path_factory.mktemp("journal"), {}) as spark:
         yield spark
 
 
@@ -61,25 +56,18 @@ def with_tasks_of(size: str, elastic: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def source(elastic: SparkSession, tmp_path: Path) -> str:
+    return new_users(elastic, tmp_path)
+
+
+def new_users(spark: SparkSession, tmp_path: Path) -> str:
     """Write files that no plan has read before, so that their plan has never run."""
     folder = str(tmp_path / "users")
-    elastic.range(0, USERS, 1, 4).select(F.col("id").alias("user")).write.parquet(folder)
+    spark.range(0, USERS, 1, 4).select(F.col("id").alias("user")).write.parquet(folder)
     return folder
 
 
 def users(spark: SparkSession, folder: str) -> DataFrame:
     return spark.read.schema("user long").parquet(folder).distinct()
-
-
-@contextmanager
-def suspended(jvm: Driver) -> Iterator[None]:
-    """Suspend the policy process during the block."""
-    (policy,) = policies_of(jvm.pid)
-    policy.suspend()
-    try:
-        yield
-    finally:
-        policy.resume()
 
 
 def shared(halves: list[set[int]]) -> tuple[int, int]:
@@ -101,23 +89,6 @@ def test_halves_that_are_drawn_by_partition_are_halves(
     # Again, from a newly made plan.
     again = halves(users(elastic, source))
     assert [collected(part) for part in again] == [collected(part) for part in parts]
-
-
-@pytest.mark.parametrize("halves", HALVES)
-@pytest.mark.parametrize("silent", [0, 1])
-def test_so_they_are_where_an_answer_is_late(
-    jvm: Driver, elastic: SparkSession, source: str, halves: Halves, silent: int
-) -> None:
-    found = []
-    for place, part in enumerate(halves(users(elastic, source))):
-        if place == silent:
-            with suspended(jvm):
-                found.append(collected(part))
-        else:
-            # After a timeout the driver stops asking until the policy answers again.
-            eventually(lambda: asked(elastic), "the policy answers")
-            found.append(collected(part))
-    assert shared(found) == (0, 0)
 
 
 def test_an_rdd_of_a_plan_has_the_same_partitions_each_time(elastic: SparkSession, source: str) -> None:

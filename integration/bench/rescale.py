@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from integration.bench.application import Variant
+from integration.bench.changelogs import changelogs
 from integration.bench.figures import p50_max
 from integration.bench.old_checkpoint import old_checkpoint
 from integration.bench.overhead import overhead, startup_extra_ms
@@ -61,6 +62,7 @@ def _parts(arguments: argparse.Namespace) -> dict[str, Callable[[], dict[str, ob
         "stateful_small": lambda: _small_and_kill(rounds),
         "stateful_large": lambda: {"stateful_large": _large(large_rounds, keys)},
         "old_checkpoint": lambda: {"old_checkpoint": old_checkpoint(batches=10 if quick else 40, keys=keys)},
+        "changelogs": lambda: {"changelogs": changelogs(large_rounds, keys)},
         "untuned": lambda: {"untuned_ms": untuned(batches=10 if quick else 40)},
         "overhead": lambda: overhead(pairs=1 if quick else 3, batches=20 if quick else 60),
         "startup": lambda: {"startup_extra_ms": startup_extra_ms(pairs=1 if quick else 5)},
@@ -108,6 +110,7 @@ def _arguments() -> argparse.Namespace:
             "stateful_small",
             "stateful_large",
             "old_checkpoint",
+            "changelogs",
             "untuned",
             "overhead",
             "startup",

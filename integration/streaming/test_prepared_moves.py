@@ -9,12 +9,20 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from integration.streaming.files import Inbox
 from integration.streaming.prepared import PREFIX, Orders, copies
 from integration.streaming.waiting import eventually
-from integration.streaming.world import Totals, World, partitions_after_batch, stream, totals
+from integration.streaming.world import (
+    Totals,
+    World,
+    partitions_after_batch,
+    state_partitions,
+    stream,
+    totals,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -118,6 +126,46 @@ def test_a_copy_that_no_batch_has_followed_needs_no_changelog(moves: Moves) -> N
     assert changelogs(moves, 2) == []
     moves.check(3)
     moves.query.stop()
+
+
+def test_changes_beside_a_long_copy_are_in_its_snapshot(world: World, tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "in")
+    # Texts of 1 KB that compress little. Each batch ends the window of the one before: rows are deleted.
+    text = F.concat(*(F.sha2(F.concat_ws("-", "value", F.lit(number)), 512) for number in range(8)))
+    timed = stream(world.spark, inbox).select(
+        (F.col("value") / 1000).cast("timestamp").alias("at"), "value", text.alias("text")
+    )
+    windows = timed.withWatermark("at", "1 second").groupBy(F.window("at", "2 seconds"), "value")
+    values: list[int] = []
+    query = (
+        windows.agg(F.max("text"))
+        .writeStream.outputMode("update")
+        .foreachBatch(lambda batch, _: values.extend(row.value for row in batch.collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    orders = Orders(world.policy, query.id)
+
+    def batches(number: int) -> int:
+        """Run micro-batches, and return the rows of the state after them."""
+        for _ in range(number):
+            inbox.put(rows=2_000)
+            query.processAllAvailable()
+        assert query.lastProgress is not None
+        return int(query.lastProgress["stateOperators"][0]["numRowsTotal"])
+
+    rows = batches(2)
+    orders.begin(3, rate=150_000)
+    eventually(lambda: copies(tmp_path / "checkpoint"), "it copies")
+    batches(8)
+    assert orders.outcome()["type"] == "ActionDone"
+    assert any("is one of batch" in line for line in world.driver.said())
+    batches(1)
+    assert orders.move(3)["prepared"]
+    assert batches(2) == rows
+    assert state_partitions(query) == 3
+    query.stop()
+    assert sorted(values) == inbox.values()
 
 
 def test_an_idle_query_is_moved(moves: Moves) -> None:

@@ -33,12 +33,18 @@ private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places
   /** Return state whose partitions are written in few jobs at once; `written` returns the bytes written so far. */
   def writing(state: DataFrame, written: () => Long): DataFrame = {
     val session = state.sparkSession.asInstanceOf[SparkSession]
-    val from = System.nanoTime()
     val limited = new QueryExecution(session, state.queryExecution.logical) {
-      override def toRdd: RDD[InternalRow] =
-        new InFewJobs(placed(super.toRdd), tasks, () => pause(from, written), () => check())
+      override def toRdd: RDD[InternalRow] = inFewJobs(super.toRdd, written)
     }
     new Dataset[Row](limited, () => RowEncoder.encoderFor(limited.analyzed.schema))
+  }
+
+  /** Compute partitions that only write, in few jobs at once. */
+  def run(partitions: RDD[InternalRow], written: () => Long): Unit = inFewJobs(partitions, written).collect()
+
+  private def inFewJobs(rows: RDD[InternalRow], written: () => Long) = {
+    val (from, before) = (System.nanoTime(), written())
+    new InFewJobs(placed(rows), tasks, () => pause(from, () => written() - before), () => check())
   }
 
   /** A product's tasks run where one of its sides prefers; that of one element has the other side's partitions. */

@@ -158,11 +158,24 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
         try
           CurrentExecution.asOurs(sc, what) {
             val places = if (Linkage.has(Part.LostState)) StateLocations.forCopy(execution, first.tasks) else Nil
-            Success(made.write(new CopyLimits(first.tasks, first.bytesPerSecond, places, () => isOver)))
+            val limits = new CopyLimits(first.tasks, first.bytesPerSecond, places, () => isOver)
+            val from = System.nanoTime()
+            made.write(limits)
+            Success(renew(made, limits, millisSince(from)))
           }
         catch { case e: Throwable => Failure(e) })
       wake()
     }
+
+    /** Until the changes since the snapshot was begun are few, make another one: it takes less time each time. */
+    private def renew(made: StateCopy, limits: CopyLimits, tookMs: Long): Unit =
+      if (tookMs > WorthRenewingMs && !isOver && made.isWorthRenewing) {
+        val from = System.nanoTime()
+        step(made.gather(lastBatch))
+        made.renew(limits)
+        val nowMs = millisSince(from)
+        if (nowMs < tookMs / 2) renew(made, limits, nowMs)
+      }
 
     /** Change the copy if it is still wanted. After a failure it is not: it may be half changed. */
     private def step(body: => Unit): Unit = {
@@ -237,6 +250,7 @@ private object Preparation {
   private val Replaced = "another one was ordered after it"
   private val LeastPatienceMs = 60000L
   private val LookMs = 10000L
+  private val WorthRenewingMs = 5000L
   private val LongestWriteMs = 30000L
   private val WarmUpPollMs = 50L
 }

@@ -15,14 +15,19 @@ import org.apache.spark.elastic.Harmless
 import org.apache.spark.internal.Logging
 import org.apache.spark.io.CompressionCodec
 import org.apache.spark.sql.DataFrame
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes
 import org.apache.spark.sql.elastic.Moved.SparkSession
+import org.apache.spark.sql.execution.{RDDScanExec, SQLExecution}
 import org.apache.spark.sql.execution.datasources.v2.state.AllColumnFamiliesReaderInfo
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.StateMetadataPartitionReader
 import org.apache.spark.sql.execution.streaming.checkpointing._
 import org.apache.spark.sql.execution.streaming.operators.stateful.{
   StatePartitionKeyExtractorFactory,
+  StateStoreSaveExec,
+  StatefulOperatorStateInfo,
   StatefulOperatorsUtils
 }
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateStoreColumnFamilySchemaUtils
@@ -30,6 +35,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpoint
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.functions.col
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.streaming.OutputMode
 import org.apache.spark.util.{SerializableConfiguration, Utils}
 
 /**
@@ -88,7 +94,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   private val disk = new CheckpointFiles(new Path(Utils.createTempDir().toURI), conf) // of the driver
   private var kept = Vector.empty[(Long, Ids)] // batches whose changes are on that disk
   private var snapshots: Ids = _
-  private var first = batch + 2 // the version of the snapshot
+  private var made = batch + 2 // the version of the snapshot in the hidden folder
+  private var first = made // its version in its place
   private var changelogs = 0
   private var last = batch
   private var placed = Option.empty[Seq[String]] // files
@@ -101,6 +108,8 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
   def write(limits: CopyLimits): Unit = {
     session.conf.set(SQLConf.ADAPTIVE_EXECUTION_ENABLED.key, "false")
     session.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false") // of files that get other names
+    session.conf.set(QueryStart.Changelogs, "false") // so each commit is a snapshot
+    session.conf.set(SQLConf.STATE_STORE_UNLOAD_ON_COMMIT.key, "true")
     val now = logs
     val (offsets, commit) = (now.offsets.get(batch).get, now.commits.get(batch).get)
     val form = StateForm.of(offsets, commit).getOrElse(refuse("its offsets are without settings"))
@@ -148,6 +157,24 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     }
   }
 
+  /** Whether `renew` would save stores much that they had to repeat when they are opened. */
+  def isWorthRenewing: Boolean =
+    stores.forall(_.isPlain) && disk.all(mayVanish = true).map(_.status.getLen).sum >= LeastChanges * to
+
+  /** Take the changes up to this batch to the snapshot's folder, for `renew`. */
+  def gather(until: Long): Unit = {
+    keep(until)
+    take(until)(_.gather(_))
+    first = until + 2
+  }
+
+  /** Make a new snapshot of the last one and the gathered changes. */
+  def renew(limits: CopyLimits): Unit = {
+    snapshots = session.withActive(stores.map(store => store.operatorId -> store.renewed(limits)).toMap)
+    made += 2
+    logInfo(s"spark-elastic: the copy of the state in $root is one of batch $last")
+  }
+
   /** Follow the batches up to this one, with one changelog for all of them. */
   def follow(until: Long): Unit = if (until > last) {
     if (placed.isEmpty) first = until + 1
@@ -155,18 +182,23 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     if (changelogs + 1 >= mostChangelogs)
       refuse("it was not used in time: Spark would delete it after spark.sql.streaming.minBatchesToRetain batches")
     keep(until)
-    val (batches, later) = kept.span(_._1 <= until)
-    stores.foreach(_.follow(batches, until + 2))
-    kept = later
+    take(until)(_.follow(_, until + 2))
     changelogs += 1
+  }
+
+  private def take(until: Long)(body: (CopiedStore, Seq[(Long, Ids)]) => Unit): Unit = {
+    val (batches, later) = kept.span(_._1 <= until)
+    stores.foreach(body(_, batches))
+    kept = later
     last = until
   }
 
   /** Move the snapshot to its place. Changelogs are written to their places from then on. */
   def place(): Unit = {
-    val moves = work.below("state").map(_.name).filterNot(_.split('/').exists(Descriptions)).map { name =>
-      name -> name.replaceFirst(s"/${batch + 2}_([^/]*)$$", s"/${first}_$$1")
-    }
+    val moves = for {
+      name <- work.below("state").map(_.name)
+      if !name.split('/').exists(Descriptions) && (name.contains(s"/${made}_") || !name.matches(".*[.](zip|changelog)"))
+    } yield name -> name.replaceFirst(s"/${made}_([^/]*)$$", s"/${first}_$$1")
     val targets = moves.map(_._2)
     placed = Some(targets)
     work.write(Placed, targets.mkString("\n"))
@@ -238,6 +270,9 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
     /** Ids of one copy differ by the number of the changelog. */
     private def changelogId(number: Int) = s"$token-$number"
 
+    /** Whether Spark's aggregation can open the store; it adds nothing of its own. */
+    def isPlain: Boolean = name == StateStoreId.DEFAULT_STORE_NAME && !hasFamilies
+
     def idOf(partition: Int): String = if (written == 0) snapshot(partition) else changelogId(written)
 
     private def lineage(partition: Int): Array[LineageItem] =
@@ -261,9 +296,40 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
       finally reader.closeIfNeeded()
     }
 
-    /** Divide the changes of these batches, with their ids, into a changelog of each new partition. */
+    def gather(batches: Seq[(Long, Ids)]): Unit =
+      divide(batches, p => new Target(work, p, made + 1, Gathered, Array(LineageItem(made, snapshot(p)))))
+
+    /** Commit the gathered changes, with no input, as a snapshot. Return the ids of each partition. */
+    def renewed(limits: CopyLimits): Array[Array[String]] = {
+      val family = info.colFamilySchemas.head
+      val (keys, values) = (toAttributes(family.keySchema), toAttributes(family.valueSchema))
+      val of = StatefulOperatorStateInfo(
+        work.at("state").toString,
+        UUID.randomUUID,
+        operatorId,
+        made + 1,
+        to,
+        stateStoreCkptIds = Some(Array.fill(to)(Array(Gathered))))
+      val nothing = session.sparkContext.parallelize(Seq.empty[InternalRow], to)
+      val save = StateStoreSaveExec(
+        keys,
+        Some(of),
+        Some(OutputMode.Update),
+        stateFormatVersion = 2,
+        child = RDDScanExec(keys ++ values, nothing, "nothing"))
+      try SQLExecution.withSQLConfPropagated(session)(limits.run(save.execute(), () => bytes))
+      finally session.streams.stateStoreCoordinator.deactivateInstances(of.queryRunId)
+      save.getStateStoreCheckpointInfo().sortBy(_.partitionId).map(_.stateStoreCkptId.get)
+    }
+
     def follow(batches: Seq[(Long, Ids)], version: Long): Unit = {
-      val targets = Vector.tabulate(to)(p => new Target(p, version))
+      divide(batches, p => new Target(files, p, version, changelogId(written + 1), lineage(p)))
+      written += 1
+    }
+
+    /** Divide the changes of these batches, with their ids, into a changelog of each new partition. */
+    private def divide(batches: Seq[(Long, Ids)], target: Int => Target): Unit = {
+      val targets = Vector.tabulate(to)(target)
       try {
         val threads = math.min(Threads, from)
         parallel(0 until threads) { thread =>
@@ -274,20 +340,19 @@ private[elastic] final class StateCopy(asked: SparkSession, checkpoint: String, 
         }
         parallel(targets)(_.writer.commit())
       } catch { case e: Throwable => targets.foreach(t => Utils.tryLogNonFatalError(t.writer.abort())); throw e }
-      written += 1
     }
 
-    private final class Target(partition: Int, version: Long) {
-      private val path = files.at(s"${folder(partition)}/${version}_${changelogId(written + 1)}.changelog")
+    private final class Target(in: CheckpointFiles, p: Int, version: Long, id: String, since: Array[LineageItem]) {
+      private val path = in.at(s"${folder(p)}/${version}_$id.changelog")
       private val manager = {
         files.fs.mkdirs(path.getParent)
         CheckpointFileManager.create(path.getParent, conf)
       }
       val writer: StateStoreChangelogWriter =
-        if (hasFamilies) new StateStoreChangelogWriterV4(manager, path, codec, lineage(partition))
-        else new StateStoreChangelogWriterV3(manager, path, codec, lineage(partition))
+        if (hasFamilies) new StateStoreChangelogWriterV4(manager, path, codec, since)
+        else new StateStoreChangelogWriterV3(manager, path, codec, since)
       lazy val families: Map[String, Short] =
-        newFamilies.getOrElseUpdate(snapshot(partition), familiesIn(work, partition, batch + 2, snapshot(partition)))
+        newFamilies.getOrElseUpdate(snapshot(p), familiesIn(work, p, made, snapshot(p)))
 
       def add(kind: RecordType.Value, key: Array[Byte], value: Array[Byte]): Unit = synchronized {
         kind match {
@@ -378,6 +443,8 @@ private[elastic] object StateCopy extends Logging {
   private val Placed = "placed"
   private val Used = "used"
   private val Taken = "taken" // by a driver that has started from the checkpoint
+  private val Gathered = "gathered" // the id of changelogs that no query sees
+  private val LeastChanges = 1L << 20 // bytes for each new partition
 
   /** Whether the copy is the state of the query; once that is settled, only its folder may be left to delete. */
   sealed private trait Use

@@ -167,7 +167,7 @@ private[elastic] final class QueryStart(execution: StreamExecution, stateful: Bo
 }
 
 private[elastic] object QueryStart {
-  private val Changelogs = s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled"
+  val Changelogs = s"${RocksDBConf.ROCKSDB_SQL_CONF_NAME_PREFIX}.changelogCheckpointing.enabled"
 
   def provider(name: String): String =
     if (name == classOf[RocksDBStateStoreProvider].getName) "rocksdb"

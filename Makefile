@@ -4,6 +4,10 @@
 PYTHON ?= python3
 # The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
 SPARK ?= $(shell awk '!/^\#/ && NF { print $$3; exit }' spark-versions.txt)
+# Only if it was typed. A minor version such as 4.2 stands for its newest release.
+ONLY := $(if $(filter file default,$(origin SPARK)),,$(SPARK))
+override SPARK := $(shell awk -v asked='$(firstword $(subst _, ,$(SPARK)))' '!/^\#/ && index($$3, asked ".") == 1 { print $$3; found = 1; exit } \
+  END { if (!found) print asked }' spark-versions.txt)
 # Tests run in so many processes, each file in one of them: most of them wait more than they work.
 WORKERS ?= 2
 BIN := .venv/bin
@@ -40,9 +44,10 @@ jar: venv machine ## build the shim's jar for the Spark in .venv
 jars: venv machine ## build the shim's jars for all supported Spark versions
 	@$(BIN)/python jvm-shim/build_jar.py --all
 
-wheel: jars ## build dist/*.whl, with the jars inside
+wheel: venv machine ## build dist/*.whl, with the jars inside (SPARK=4.2: only the one for that Spark)
+	@$(BIN)/python jvm-shim/build_jar.py $(if $(ONLY),--spark $(ONLY),--all)
 	rm -rf dist
-	$(BIN)/python -m hatchling build -t wheel
+	SPARK_ELASTIC_ONLY=$(ONLY) $(BIN)/python -m hatchling build -t wheel
 
 maven: venv machine ## write dist/maven, a Maven repository whose jars carry the policy engine (for spark-submit --packages)
 	@$(BIN)/python jvm-shim/maven_repository.py
@@ -76,7 +81,7 @@ test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all
 lint: venv machine docs ## check style, types, imports, the layout of Scala, the docs and their words
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/words.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/promises.py .ci/words.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
 	$(BIN)/python .ci/generated_docs.py --check

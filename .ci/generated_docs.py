@@ -65,13 +65,13 @@ MOST_USED = (
 
 def most_used_settings() -> str:
     """Return the table of the settings that most users need, with a short description of each."""
-    rows = {cells[1].split("`")[1]: cells for cells in map(_cells, markdown_table().splitlines()[2:])}
+    rows = {cells[1].split("`")[1]: cells for cells in map(cells, markdown_table().splitlines()[2:])}
     chosen = (rows[name] for name in MOST_USED)
     lines = (f"| {name} | {default} | {_gist(what)} |" for _, name, _, default, _, what, _ in chosen)
     return "\n".join(("| Setting | Default | What it does |", "|---|---|---|", *lines))
 
 
-def _cells(row: str) -> list[str]:
+def cells(row: str) -> list[str]:
     """Return the texts between the bars of a table row; the one before the first bar is empty."""
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from spark_elastic.http.metrics import metrics
+from spark_elastic.http.metrics import Metric, metrics
 from spark_elastic.runtime.publisher import DECISION_BUCKETS, Totals, View
 from spark_elastic.settings import Settings
 
 
-def metrics_tables() -> str:
-    """List every metric by its name in Prometheus."""
+def known_metrics() -> list[Metric]:
+    """Return every metric of an application without queries."""
     empty = View(
         at=0,
         application="",
@@ -33,5 +33,10 @@ def metrics_tables() -> str:
             decision_seconds=0.0,
         ),
     )
-    rows = [f"| `spark_elastic_{metric.name}` | {metric.kind} | {metric.doc} |" for metric in metrics(empty)]
+    return list(metrics(empty))
+
+
+def metrics_tables() -> str:
+    """List every metric by its name in Prometheus."""
+    rows = [f"| `spark_elastic_{metric.name}` | {metric.kind} | {metric.doc} |" for metric in known_metrics()]
     return "\n".join(("| metric | kind | |", "|---|---|---|", *rows))

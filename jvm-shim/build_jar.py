@@ -1,14 +1,15 @@
 """Build the shim's jar and put it into the Python package.
 
-usage: .venv/bin/python jvm-shim/build_jar.py [--all]
+usage: .venv/bin/python jvm-shim/build_jar.py [--all | --spark NAME]
 
 `make jar` builds the jar for the Spark installed beside this Python, `make jars` those for all supported
-versions. A jar with unchanged sources is not built again. If another checkout has built it from the same
+versions, `make wheel SPARK=4.2` that for one. A jar with unchanged sources is not built again. If another checkout has built it from the same
 sources, it is taken from the download cache.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import re
 import shutil
@@ -23,7 +24,7 @@ from sbt import run_sbt
 from spark_elastic.installation import installed_pyspark
 from spark_elastic_tools.java import NoJavaError
 from spark_elastic_tools.maven import FetchError, locked
-from spark_versions import SparkVersion, supported
+from spark_versions import SparkVersion, UnknownSparkError, named, supported
 
 CHECKOUT = Path(__file__).parent.parent
 JARS = CHECKOUT / "python" / "spark_elastic" / "jars"
@@ -138,11 +139,14 @@ def _store(jar: Path, to: Path) -> None:
 
 def main() -> None:
     """Build the requested jars, and remove jars that are no longer built."""
+    parser = argparse.ArgumentParser(prog="build_jar.py")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="for all supported versions")
+    which.add_argument("--spark", help="for this Spark, such as 4.2 or 3.5_2.13")
+    arguments = parser.parse_args()
     version = project_version()
-    rows = supported()
-    if "--all" not in sys.argv[1:]:
-        rows = (installed_row(),)
-    for row in rows:
+    one = named(arguments.spark) if arguments.spark else None
+    for row in supported() if arguments.all else (one or installed_row(),):
         build(row, version)
     known = {row.jar_name(version) for row in supported()}
     for jar in JARS.glob("*.jar"):
@@ -153,7 +157,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (FetchError, NoJavaError, NotListedError) as error:
+    except (FetchError, NoJavaError, NotListedError, UnknownSparkError) as error:
         sys.exit(f"spark-elastic: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"spark-elastic: the shim does not compile (sbt ended with {error.returncode}; see above)")

@@ -8,6 +8,10 @@ from pathlib import Path
 FILE = Path(__file__).parent.parent / "spark-versions.txt"
 
 
+class UnknownSparkError(LookupError):
+    """No line of the list has this name; the message says which there are."""
+
+
 @dataclass(frozen=True)
 class SparkVersion:
     """One line of the list; the columns are explained at its top."""
@@ -64,6 +68,17 @@ def supported(file: Path = FILE) -> tuple[SparkVersion, ...]:
     """Return every supported version, the default one first."""
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
     return tuple(_parse(line) for line in lines if line and not line.startswith("#"))
+
+
+def named(name: str) -> SparkVersion:
+    """Return the version with a name, or of a release such as 4.2.0. Raises UnknownSparkError."""
+    for row in supported():
+        if name in (row.name, row.built_for) or (
+            row.on_pypi and minor(name) == row.minor and "_" not in name
+        ):
+            return row
+    names = ", ".join(row.name for row in supported())
+    raise UnknownSparkError(f"no jar is made for Spark {name}, only for {names}: type make wheel SPARK=4.2")
 
 
 def _parse(line: str) -> SparkVersion:

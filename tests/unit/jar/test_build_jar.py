@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import build_jar
-from spark_versions import SparkVersion
+from spark_versions import SparkVersion, UnknownSparkError, named
 
 ROW = SparkVersion("4.2.0", "maven", "4.2.0", "2.13.18", 17, "0.10.9.9", ())
 
@@ -91,3 +91,17 @@ def test_what_takes_long_is_said_before(builds: Builds, capsys: pytest.CaptureFi
     assert first.startswith("compiling the shim for Spark 4.2.0 with Scala 2.13.18: about a minute on")
     builds.build("two", "1")
     assert capsys.readouterr().out.startswith("took spark-elastic_4.2_2.13-1.0.jar from ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "built_for"),
+    [("4.2", "4.2_2.13"), ("4.1.4", "4.1_2.13"), ("3.5", "3.5_2.12"), ("3.5_2.13", "3.5_2.13")],
+)
+def test_a_version_of_spark_is_found_by_what_people_type(asked: str, built_for: str) -> None:
+    assert named(asked).built_for == built_for
+
+
+@pytest.mark.parametrize("asked", ["4", "9.9", "4.2_2.12", ""])
+def test_a_version_that_is_not_supported_is_refused_with_those_that_are(asked: str) -> None:
+    with pytest.raises(UnknownSparkError, match=r"only for 4\.2, 4\.3, 4\.1, 4\.0, 3\.5, 3\.5_2\.13"):
+        named(asked)

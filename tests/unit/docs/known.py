@@ -81,13 +81,13 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"make bench-(core|simulate|autoscale|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
-    r"make bench-flink": RunBy("integration/flink/test_bench.py", "integration.bench.flink"),
+    r"make bench-flink( .*)?": RunBy("integration/flink/test_bench.py", "integration.bench.flink"),
     r"make bench-(rescale|rest)": NotRun(f"{_BENCH} of a cluster"),
     r"make chaos FAULTS=60 SEED=1": RunBy("integration/chaos/test_chaos.py", "SEED, FAULTS"),
     r"pip install spark-elastic\[cli,demo\] pyspark": RunBy(
         "integration/demo/test_wheel.py", "pip install 'spark-elastic[cli,demo]'"
     ),
-    r"make wheel": RunBy("integration/demo/test_wheel.py", "built as `make wheel` does"),
+    r"make wheel( SPARK=4.2)?": RunBy("integration/demo/test_wheel.py", "built as `make wheel` does"),
     r"pip install SUBSTITUTED.*|echo dist/\*.whl": RunBy("integration/demo/test_wheel.py", "str(wheel)"),
     r"pip (install|download) .*": _NO_INDEX,
     r"(databricks|aws) .*": NotRun("needs an account there"),

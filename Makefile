@@ -81,7 +81,7 @@ test-suites: jar ## run Spark's own test suites with the plugin on (SUITES=--all
 lint: venv machine docs ## check style, types, imports, the layout of Scala, the docs and their words
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/generated_docs.py .ci/promises.py .ci/words.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
+	$(BIN)/mypy $(filter-out .ci,$(CODE)) .ci/import_rules.py .ci/dashboard.py .ci/generated_docs.py .ci/promises.py .ci/words.py .ci/site_files.py .ci/release_check.py .ci/sign_release.py
 	PYTHONPATH=.ci $(BIN)/lint-imports --no-cache
 	$(BIN)/python jvm-shim/scalafmt.py
 	$(BIN)/python .ci/generated_docs.py --check

@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "jvm-shim"))
 
 import spark_versions  # noqa: E402  # found by the line above
 from command_page import commands  # noqa: E402
+from dashboard import dashboard  # noqa: E402
 from metrics_page import metrics_tables  # noqa: E402
 from migration_page import options_table  # noqa: E402
 from rest_page import operations  # noqa: E402
@@ -105,13 +106,14 @@ GENERATED = {
 }
 
 
-PICTURES = {"docs/images/states.svg": states_picture}
+WHOLE = {"docs/images/states.svg": states_picture, "conf/monitoring/dashboard.json": dashboard}
+"""Files that are generated as a whole."""
 
 
 def main() -> int:
     """Update the files, or return 1 if --check finds an outdated one."""
     codes = [bring_up_to_date(ROOT / name, parts) for name, parts in GENERATED.items()]
-    return max(*codes, *(_write(ROOT / name, make()) for name, make in PICTURES.items()))
+    return max(*codes, *(_write(ROOT / name, make()) for name, make in WHOLE.items()))
 
 
 def bring_up_to_date(file: Path, parts: dict[str, Callable[[], str]]) -> int:

@@ -3,8 +3,8 @@
 usage: .venv/bin/python jvm-shim/build_jar.py [--all | --spark NAME]
 
 `make jar` builds the jar for the Spark installed beside this Python, `make jars` those for all supported
-versions, `make wheel SPARK=4.2` that for one. A jar with unchanged sources is not built again. If another checkout has built it from the same
-sources, it is taken from the download cache.
+versions, `make wheel SPARK=4.2` that for one. A jar with unchanged sources is not built again. If another
+checkout has built it from the same sources, it is taken from the download cache.
 """
 
 from __future__ import annotations

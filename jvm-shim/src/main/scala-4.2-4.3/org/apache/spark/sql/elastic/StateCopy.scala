@@ -51,6 +51,9 @@ import org.apache.spark.util.{SerializableConfiguration, Utils}
  * which are used. So the snapshot is moved to its place before the boundary (a storage without renames copies it), and
  * the files of an abandoned copy are found by their ids.
  *
+ * A store repeats changelogs when it is opened. If there is much to repeat, a second snapshot is made of the first and
+ * the changes: Spark's aggregation opens each store at its changelog and commits it, without input.
+ *
  * Version b + 2 stands for batch b, since the batch that changes the count takes a number. Changelogs have to follow one
  * another without a gap. All batches that have run during the copy share one, so the snapshot gets its version last.
  *

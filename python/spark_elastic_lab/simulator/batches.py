@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from attrs import define, field, frozen
-from attrs.validators import and_, ge, gt, le, min_len
+from attrs.validators import and_, ge, gt, le, min_len, optional
 
 from spark_elastic.core.events import BatchStage, BatchStages
 from spark_elastic_lab.simulator.cluster import Clock
@@ -149,7 +149,8 @@ class SimulatedBatch:
 class BatchCost:
     """The cost of one query's micro-batches.
 
-    `fixed_ms` is the cost of each batch, `task_ms` of each task without rows. `read_us` and `work_us` are the
+    `fixed_ms` is the cost of each batch, `task_ms` of each task without rows; those of the first stage cost
+    `read_task_ms` instead, unless that is None. `read_us` and `work_us` are the
     costs of a row in one slot, in the first and the second stage; without `work_us` there is no second stage.
     `hot_key` is the share of rows with the same key, and so in one task. `jitter` is the standard deviation
     of the logarithm of the durations, as measured: 0.1 is 10 %. Raises ValueError for negative numbers.
@@ -157,6 +158,7 @@ class BatchCost:
 
     fixed_ms: float = field(default=300.0, validator=ge(0))
     task_ms: float = field(default=20.0, validator=ge(0))
+    read_task_ms: float | None = field(default=None, validator=optional(ge(0)))
     read_us: float = field(default=20.0, validator=ge(0))
     work_us: float = field(default=80.0, validator=ge(0))
     hot_key: float = field(default=0.0, validator=and_(ge(0), le(1)))
@@ -169,13 +171,14 @@ class BatchCost:
 
     def read_ms(self, rows: int, tasks: int, largest: float, slots: float, shared: bool = False) -> float:
         """Estimate the first stage (ms); `largest` is the share of the largest source partition."""
-        return self._stage_ms(rows * self.read_us / 1_000, tasks, largest, slots, shared)
+        task_ms = self.task_ms if self.read_task_ms is None else self.read_task_ms
+        return _stage_ms(task_ms, rows * self.read_us / 1_000, tasks, largest, slots, shared)
 
     def work_ms(self, rows: int, tasks: int, slots: float, shared: bool = False) -> float:
         """Estimate the second stage (ms)."""
         if not self.has_shuffle:
             return 0.0
-        return self._stage_ms(rows * self.work_us / 1_000, tasks, self.hot_key, slots, shared)
+        return _stage_ms(self.task_ms, rows * self.work_us / 1_000, tasks, self.hot_key, slots, shared)
 
     def batch_ms(
         self, rows: int, sources: int, largest: float, partitions: int, slots: float, shared: bool = False
@@ -184,9 +187,12 @@ class BatchCost:
         read = self.read_ms(rows, sources, largest, slots, shared)
         return self.fixed_ms + read + self.work_ms(rows, partitions, slots, shared)
 
-    def _stage_ms(self, work_ms: float, tasks: int, largest: float, slots: float, shared: bool) -> float:
-        # Less than one slot means a slot shared in time.
-        waves = max(1.0, tasks / slots) if shared or slots < 1 else -(-tasks // int(slots))
-        even = waves * (self.task_ms + work_ms / tasks)
-        hot = (self.task_ms + work_ms * largest) / min(1.0, slots)
-        return max(even, hot)
+
+def _stage_ms(
+    task_ms: float, work_ms: float, tasks: int, largest: float, slots: float, shared: bool
+) -> float:
+    # Less than one slot means a slot shared in time.
+    waves = max(1.0, tasks / slots) if shared or slots < 1 else -(-tasks // int(slots))
+    even = waves * (task_ms + work_ms / tasks)
+    hot = (task_ms + work_ms * largest) / min(1.0, slots)
+    return max(even, hot)

@@ -18,7 +18,8 @@ from spark_elastic.runtime.entries import ActionsEntry, Entry, EventEntry, Heade
 from spark_elastic_lab.simulator.record import QueryNotes, Rescaled, Steps
 
 # ---- The properties of a run other than its load. A simulation with the policy as set repeats them, to
-# reproduce the run. With any other policy, queries start at once, on another cluster, and with random jitter.
+# reproduce the run. With any other policy, queries start at once and with random jitter; of these properties,
+# our own policies then have what the policy file said, and reactive mode the executors.
 
 
 Said = ev.PolicyFileChanged | ev.RequirementsRequested | ev.RequirementsDropped
@@ -29,10 +30,13 @@ Said = ev.PolicyFileChanged | ev.RequirementsRequested | ev.RequirementsDropped
 class AsRecorded:
     """The properties of a run, and its changes of bounds, each with its moment (ms since the start).
 
-    `spark` holds Spark's own settings; `queries` uses the names in the scenario.
+    `executors` are the numbers of executors that accepted tasks, each from its moment (ms since the start);
+    it is empty if they are unknown. `spark` holds Spark's own settings; `queries` uses the names in the
+    scenario.
     """
 
     said: tuple[tuple[int, Said], ...] = ()
+    executors: tuple[tuple[int, int], ...] = ()
     spark: Mapping[str, str] = field(factory=dict)
     queries: Mapping[str, RecordedQuery] = field(factory=dict)
 

@@ -36,7 +36,8 @@ class QuerySpec:
     as fast as possible. It starts with `partitions` unless the policy decides otherwise. If it is `stateful`,
     a change of the count costs a pause of `move_s` (s). With `copy_s` (s) its state is copied for so long
     before, which takes nothing from its micro-batches; without, or if the copy is of no use, all is part of
-    the pause. `state_mb` is the reported size of its state store. Raises ValueError for invalid values.
+    the pause. `state_mb` is the reported size of its state store. Without `moves_state` its Spark cannot move
+    state, and the count stays what it was first. Raises ValueError for invalid values.
     """
 
     name: str = field(validator=min_len(1))
@@ -47,6 +48,7 @@ class QuerySpec:
     move_s: float = field(default=2.0, validator=ge(0))
     copy_s: float = field(default=0.0, validator=ge(0))
     state_mb: float = field(default=100.0, validator=ge(0))
+    moves_state: bool = True
     source: SourceSpec = field(factory=SourceSpec)
     cost: BatchCost = field(factory=BatchCost)
 
@@ -69,6 +71,7 @@ class QuerySpec:
             provider="rocksdb" if self.stateful else "hdfs",
             checkpoint_format=2 if self.stateful else 1,
             in_place=not self.stateful,
+            moves_state=self.moves_state,
             prepares_moves=self.stateful and self.copy_s > 0,
             sources=(ev.SourceFacts(name="kafka", limitable=self.source.most_rows is None),),
         )
@@ -204,6 +207,7 @@ class SimulatedQuery:
         since, before = source.waits_since, source.uncommitted(now)
         source.commit()
         self.notes.commits.append(Commit(now, since, source.waits_since, before, source.uncommitted(now)))
+        self.notes.took.append(took)
         if spec.cost.has_shuffle and slots > 0:
             share = spec.cost.work_ms(self._rows, self.partitions, slots)
             share /= spec.batch_ms(self._rows, self.partitions, slots)

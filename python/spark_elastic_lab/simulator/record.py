@@ -77,13 +77,14 @@ class Rescaled:
 class QueryNotes:
     """The records of one query; its first row arrives at `first_row`, infinity if it has none.
 
-    The last one of `commits` is its state at the end.
+    The last one of `commits` is its state at the end. `took` are the durations of its micro-batches.
     """
 
     first_row: float = math.inf
 
     partitions: Steps = field(factory=Steps)
     commits: list[Commit] = field(factory=list)
+    took: list[int] = field(factory=list)
     rescales: list[Rescaled] = field(factory=list)
 
     @property

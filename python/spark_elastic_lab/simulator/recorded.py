@@ -135,8 +135,19 @@ def heard(entries: Iterable[Entry]) -> Heard:
     return found
 
 
-def scenario_of(found: Heard, seed: int = 1) -> Scenario:
-    """Build a scenario from a journal, with the settings of its last run; skip queries without rows."""
+@frozen(kw_only=True)
+class KnownCost:
+    """The cost of a query's micro-batches, and the tasks of its source, from more than a journal holds."""
+
+    cost: BatchCost
+    source_tasks: int
+
+
+def scenario_of(found: Heard, seed: int = 1, costs: Mapping[str, KnownCost] | None = None) -> Scenario:
+    """Build a scenario from a journal, with the settings of its last run; skip queries without rows.
+
+    `costs` has queries, by name, whose costs are known; those of others are measured.
+    """
     read = [query for query in found.queries.values() if fit(query.samples) is not None]
     cores = found.cores.most_common(1)[0][0] if found.cores else 1
     # Until the application requests or releases executors, their number changes as recorded.
@@ -154,13 +165,23 @@ def scenario_of(found: Heard, seed: int = 1) -> Scenario:
     for query in read:
         others = [other.samples for other in read if other is not query]
         samples = _with_own_slots(query.samples, others)
-        queries.append(_spec(query, samples, found, cluster))
+        spec = _spec(query, samples, found, cluster)
+        told = (costs or {}).get(query.name)
+        if told is not None:
+            source = evolve(spec.source, partitions=told.source_tasks)
+            spec = evolve(spec, cost=told.cost, source=source)
+        queries.append(spec)
         known[query.name] = _recorded(query, queries[-1], samples, found.begin)
     return Scenario(
         queries=tuple(queries),
         cluster=cluster,
         settings=found.settings,
-        recorded=AsRecorded(said=tuple(_said(found, known)), spark=_spark(found.spark), queries=known),
+        recorded=AsRecorded(
+            said=tuple(_said(found, known)),
+            executors=tuple(zip(found.there.times, found.there.values, strict=True)),
+            spark=_spark(found.spark),
+            queries=known,
+        ),
         hours=found.now / 3_600_000,
         seed=seed,
     )
@@ -219,6 +240,7 @@ def _spec(query: HeardQuery, own: Sequence[Sample], found: Heard, cluster: Clust
         stateful=facts.stateful,
         partitions=facts.checkpoint_partitions or facts.session_partitions,
         state_mb=query.state_bytes / 1e6,
+        moves_state=facts.moves_state,
         source=_source(samples, tasks),
         cost=BatchCost(
             fixed_ms=cost.fixed_ms,

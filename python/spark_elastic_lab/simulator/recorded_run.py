@@ -54,7 +54,7 @@ def _notes(query: HeardQuery, load: Load, begin: int, end: int) -> QueryNotes:
     def since(rows: int) -> float:
         return load.when(rows + 1) * 1_000
 
-    commits, read = [], 0
+    commits, took, read = [], [], 0
     for sample in query.samples:
         at = sample.at - begin
         if at > end:
@@ -62,6 +62,7 @@ def _notes(query: HeardQuery, load: Load, begin: int, end: int) -> QueryNotes:
         before, read = read, read + sample.input_rows
         arrived = max(load.arrived(at / 1_000), read)
         commits.append(Commit(at, since(before), since(read), int(arrived) - before, int(arrived) - read))
+        took.append(sample.duration_ms)
     left = max(0, int(load.arrived(end / 1_000)) - read)
     commits.append(Commit(end, since(read), since(read), left, left))
     return evolve(
@@ -70,4 +71,5 @@ def _notes(query: HeardQuery, load: Load, begin: int, end: int) -> QueryNotes:
         rescales=[rescaled for rescaled in query.notes.rescales if rescaled.at <= end],
         first_row=since(0),
         commits=commits,
+        took=took,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
 
 from spark_elastic import policy_options
-from spark_elastic.core.keys import called, key
+from spark_elastic.core.events import PolicyFileChanged
+from spark_elastic.core.keys import called, called_for_query, key
 from spark_elastic.core.keys.application import ADVISE_ONLY
 from spark_elastic.core.keys.key import Key
 from spark_elastic.core.keys.policies import EXCLUDED, POLICY, SCHEDULE, WINDOWS, short
@@ -19,9 +20,11 @@ from spark_elastic.settings import SettingsError, load
 from spark_elastic_lab.simulator.contenders import Contender, contender
 from spark_elastic_lab.simulator.demand import Demand, demand
 from spark_elastic_lab.simulator.driver import Driver
+from spark_elastic_lab.simulator.heard import AsRecorded, Said
 from spark_elastic_lab.simulator.load import Load
 from spark_elastic_lab.simulator.outside import Outside
 from spark_elastic_lab.simulator.record import Notes
+from spark_elastic_lab.simulator.rivals.rival import REACTIVE
 from spark_elastic_lab.simulator.run_metrics import Lag, RunMetrics, lag, run_metrics
 from spark_elastic_lab.simulator.scenario import Scenario
 
@@ -84,9 +87,28 @@ def _settled(scenario: Scenario, one: Contender) -> Scenario:
     cluster = scenario.cluster
     if one.initial is not None:
         cluster = evolve(cluster, initial=min(one.initial, cluster.quota))
-    if one.settings or one.rival is not None:  # the scaling differs from the recorded run
-        return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=()), recorded=None)
-    return evolve(scenario, settings=settings, cluster=cluster)
+    if not one.settings and one.rival is None:
+        return evolve(scenario, settings=settings, cluster=cluster)
+    # The scaling differs from the recorded run.
+    was, recorded, executors = scenario.recorded, None, tuple[tuple[int, int], ...]()
+    if was is not None and one.rival is None:
+        recorded = AsRecorded(said=tuple(_files(was.said)))
+        if one.settings == REACTIVE:
+            executors = was.executors  # no one asks for others
+    return evolve(scenario, settings=settings, cluster=evolve(cluster, recorded=executors), recorded=recorded)
+
+
+def _files(said: Iterable[tuple[int, Said]]) -> Iterator[tuple[int, Said]]:
+    """Yield the policy files, without the policies that they name: each contender sets its own."""
+    for at, event in said:
+        if isinstance(event, PolicyFileChanged):
+            own = {name: _of_others(settings) for name, settings in event.settings.items()}
+            yield at, evolve(event, default_settings=_of_others(event.default_settings), settings=own)
+
+
+def _of_others(settings: Mapping[str, str]) -> dict[str, str]:
+    """Leave out the policy of a query: each contender sets its own."""
+    return {name: value for name, value in settings.items() if called_for_query(name) is not POLICY}
 
 
 def _settings(scenario: Scenario, one: Contender) -> dict[str, str]:

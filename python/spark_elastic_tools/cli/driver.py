@@ -86,7 +86,7 @@ class Where:
         """Find the driver without sending it a request. Raises Failure and UsageError."""
         if self.url is not None and self.app is not None:
             raise click.UsageError("--url and --app both name the driver: leave one of them out")
-        headers = self._headers()
+        headers = self.headers()
         url = self.url or (os.environ.get("SPARK_ELASTIC_URL") if self.app is None else None)
         if self.app is not None:
             master = self.master_ui or os.environ.get("SPARK_ELASTIC_MASTER_UI") or _DEFAULT_MASTER_UI
@@ -102,7 +102,8 @@ class Where:
 
         return recorded(journal)
 
-    def _headers(self) -> dict[str, str]:
+    def headers(self) -> dict[str, str]:
+        """Return the headers for every request, with the login. Raises UsageError."""
         headers = {}
         for line in self.header:
             name, colon, value = line.partition(":")

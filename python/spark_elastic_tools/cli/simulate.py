@@ -11,10 +11,15 @@ from typing import Any
 import click
 from attrs import evolve
 
+from spark_elastic.core.events import PolicyFileChanged
+from spark_elastic.core.keys import called
+from spark_elastic.core.keys.application import POLICY_FILE
+from spark_elastic.core.keys.key import PREFIX
+from spark_elastic.policy_file import PolicyFileError, load_policy
 from spark_elastic.runtime.entries import read_journal
 from spark_elastic.settings import SettingsError
 from spark_elastic_lab.simulator.contenders import OWN, RIVALS
-from spark_elastic_lab.simulator.heard import Heard
+from spark_elastic_lab.simulator.heard import AsRecorded, Heard
 from spark_elastic_lab.simulator.load import SHAPES
 from spark_elastic_lab.simulator.picture import NoMatplotlibError, check_matplotlib, picture
 from spark_elastic_lab.simulator.query import QuerySpec
@@ -124,7 +129,22 @@ def _scenario(read: Scenario | None, loads: tuple[str, ...], settings: tuple[str
         kept, scenario = [], Scenario(queries=(QuerySpec(name="unnamed"),))
     new = [QuerySpec(name=name, load=load) for name, load in queries.items()]
     conf = dict(_pair(text, "--conf", "spark.elastic.schedulerMode=adaptive") for text in settings)
-    return evolve(scenario, queries=(*kept, *new), settings={**scenario.settings, **conf})
+    # The file that a journal names was read when it was written: the journal has what it said.
+    named = conf if scenario.recorded is not None else {**scenario.settings, **conf}
+    scenario = evolve(scenario, queries=(*kept, *new), settings={**scenario.settings, **conf})
+    files = [value for name, value in named.items() if called(name.removeprefix(PREFIX)) is POLICY_FILE]
+    return _with_policy_file(scenario, Path(files[-1])) if files else scenario
+
+
+def _with_policy_file(scenario: Scenario, path: Path) -> Scenario:
+    """Let the policy file at a path apply from the start, instead of those that were recorded."""
+    try:
+        event = load_policy(path.read_bytes()).event("file", 0, str(path))
+    except PolicyFileError as error:
+        raise ScenarioError(f"{path}: {error}") from error
+    recorded = scenario.recorded or AsRecorded()
+    others = [one for one in recorded.said if not isinstance(one[1], PolicyFileChanged)]
+    return evolve(scenario, recorded=evolve(recorded, said=((0, event), *others)))
 
 
 def _without_recorded(scenario: Scenario, queries: Iterable[str]) -> Scenario:

@@ -236,6 +236,23 @@ def test_a_run_in_which_nobody_asks_for_executors_has_those_that_it_had() -> Non
     assert again.metrics.outside_percent == pytest.approx(was.metrics.outside_percent, abs=1)
 
 
+def test_reactive_mode_has_the_executors_that_came_and_went_whatever_scaled_them() -> None:
+    counts = [(5_000, 3), (1_200_000, 1), (2_400_000, 4)]
+    found = scenario_of(heard(came_and_went(counts)))
+    (reactive,) = simulate(found, ["reactive"])
+    there = reactive.notes.there
+    assert list(zip(there.times, there.values, strict=True)) == [(0, 0), *counts]
+    assert reactive.notes.queries["counts"].partitions.at(1_300_000) == 1
+    scaled = scenario(
+        query(load="step:before=1000,after=3500,at=20"),
+        settings={**SETTINGS, "spark.elastic.policy": "autoscale"},
+    )
+    found_scaled = heard(recorded(scaled))
+    (as_it_went,) = simulate(scenario_of(found_scaled), ["reactive"])
+    assert as_it_went.notes.there == found_scaled.there
+    assert len(found_scaled.there.values) > 1
+
+
 def test_who_asks_for_executors_begins_with_those_of_the_first_micro_batch() -> None:
     found = heard(came_and_went([(5_000, 3), (1_200_000, 1)]))
     assert found.initial == 3
@@ -253,8 +270,24 @@ def test_what_a_policy_file_has_said_is_said_again() -> None:
     assert [(at, evolve(said, id="f", at=0)) for at, said in found.recorded.said] == [(1_000, file)]
     (again,) = simulate(found, ["as-set"])
     assert again.notes.reasons["policy_file_read"] == 1
-    (other,) = simulate(found, ["reactive"])
-    assert not other.notes.reasons["policy_file_read"]
+    for ours in ("reactive", "declared", "autoscale"):
+        (other,) = simulate(found, [ours])
+        assert other.notes.reasons["policy_file_read"] == 1
+    (rival,) = simulate(found, ["fixed:executors=2"])
+    assert not rival.notes.reasons["policy_file_read"]
+
+
+def test_bounds_of_a_policy_file_count_for_each_of_our_policies() -> None:
+    was = scenario(query(load="constant:rate=3500"), settings={"spark.elastic.schedulerMode": "adaptive"})
+    bounds = {"counts": {"shuffle": WantedBounds(lower=1, upper=2)}}
+    settings = {"counts": {"policy": "reactive-to-nothing:Class"}}
+    file = PolicyFileChanged(id="f", at=0, path="/p.yaml", bounds=bounds, settings=settings)
+    was = evolve(was, recorded=AsRecorded(said=((0, file),)))
+    for ours in ("declared", "autoscale"):
+        (limited,) = simulate(was, [ours])
+        assert max(limited.notes.queries["counts"].partitions.values) == 2
+    (free,) = simulate(evolve(was, recorded=None), ["autoscale"])
+    assert max(free.notes.queries["counts"].partitions.values) > 2
 
 
 ADAPTIVE = {"spark.elastic.schedulerMode": "adaptive", "spark.elastic.query.counts.upperBound": "1"}

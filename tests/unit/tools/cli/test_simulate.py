@@ -137,6 +137,21 @@ def test_a_recorded_query_with_another_load_has_another_life(journal: Path) -> N
     assert as_set["largest_lag_rows"] > 100_000
 
 
+def test_a_policy_file_counts_from_the_start(file: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nqueries: {counts: {upperBound: 1}}\n")
+    load = "counts=constant:rate=200000"
+    named = f"spark.elastic.policyFile={policy}"
+    args = (file, "--load", load, "--policy", "autoscale", "--json")
+    free, bound = (json.loads(simulate(*args, *more).stdout) for more in ((), ("--conf", named)))
+    hours = [found["policies"]["autoscale"]["executor_hours"] for found in (free, bound)]
+    assert hours[1] < hours[0]
+    policy.write_text("version: 1\nqueries: {counts: {upperBound: none}}\n")
+    wrong = simulate(*args, "--conf", named)
+    assert wrong.exit_code == 2
+    assert f"{policy}: line 2: " in wrong.stderr
+
+
 @pytest.mark.parametrize(
     ("policy", "error"),
     [("Raises", "LookupError: no such model"), ("Exits", "SystemExit: 3")],

@@ -1,0 +1,63 @@
+"""Tests that costs of tasks and rows are told apart in runs that never had other partitions or slots."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_elastic_lab.advice.costs import FEWEST, measure, warm
+from spark_elastic_lab.advice.told import MicroBatch
+from spark_elastic_lab.simulator.query import QuerySpec
+from tests.unit.lab.advice.facts import batch, work
+
+SPEC = QuerySpec(name="counts")
+
+
+def batches(count: int = 20) -> list[MicroBatch]:
+    """200 partitions on 2 slots, 190 of them empty: 100 waves of tasks of 10 ms, and 500 ms in the driver."""
+    return [
+        batch(
+            number * 10_000,
+            500 + 60 + 1_050,
+            partitions=200,
+            read=work({500: 2}, 60),
+            work=work({0: 190, 100: 10}, 1_050),
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_task_and_a_row_have_their_own_costs() -> None:
+    found = measure(batches(), SPEC)
+    assert found is not None
+    assert found.cost.task_ms == pytest.approx(10, rel=0.01)
+    # 10 tasks with 100 rows of 0.1 ms each, for 1,000 rows of the source.
+    assert found.cost.work_us == pytest.approx(100, rel=0.01)
+    assert found.cost.fixed_ms == pytest.approx(500, rel=0.1)
+    assert found.error < 0.01
+    assert found.read_tasks == 2
+
+
+def test_fewer_partitions_cost_less_by_their_tasks() -> None:
+    found = measure(batches(), SPEC)
+    assert found is not None
+    spec = QuerySpec(name="counts", cost=found.cost)
+    few, many = spec.batch_ms(1_000, 2, 2), spec.batch_ms(1_000, 200, 2)
+    # 99 waves fewer.
+    assert many - few == pytest.approx(990, rel=0.02)
+
+
+def test_the_first_micro_batches_of_a_run_and_too_few_do_not_count() -> None:
+    assert len(warm(batches(5))) == 2
+    assert measure(batches(3 + FEWEST - 1), SPEC) is None
+    assert measure(batches(3 + FEWEST), SPEC) is not None
+
+
+def test_a_query_without_a_shuffle_does_its_work_where_it_reads() -> None:
+    read = [
+        batch(n * 1_000, 200 + 20 + n, rows=100 + n, read=work({50 + n: 2, 10: 2}, 20)) for n in range(20)
+    ]
+    found = measure(read, SPEC)
+    assert found is not None
+    assert not found.cost.has_shuffle
+    assert found.cost.read_us > 0
+    assert found.cost.task_ms == found.cost.read_task_ms == pytest.approx(10, rel=0.01)

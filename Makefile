@@ -16,7 +16,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale chaos differential clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ bench-simulate: venv ## compare policies on simulated days, ours and others' (BE
 
 bench-autoscale: jar ## hold the simulator against a real cluster, 12 min (BENCH=--quick: half the time)
 	$(BIN)/python -m integration.bench.autoscale $(BENCH)
+
+bench-advise: jar ## compare what `advise` says about runs of plain Spark with the plugin's runs, 15 min (BENCH=--quick: a third)
+	$(BIN)/python -m integration.bench.advise $(BENCH)
 
 bench-rest: jar ## measure what reads of the REST API cost a running query (BENCH=--quick: few rounds)
 	$(BIN)/python -m integration.bench.rest_load $(BENCH)

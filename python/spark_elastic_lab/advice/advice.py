@@ -108,7 +108,7 @@ def advise(
         lost_executors=told.lost,
         queries=reports,
         batch=Batch(
-            executions=told.sql,
+            executions=len(told.texts),
             stages=stages.stages,
             shuffles=stages.shuffles,
             wall_ms=stages.wall_ms,

@@ -72,7 +72,7 @@ def propose(told: Told, what: WhatIf | None) -> Proposal:
 
 def _is_better(was: Outcome, scaled: Outcome) -> bool:
     cheaper = scaled.executor_hours <= _SAVES * was.executor_hours
-    return cheaper and scaled.outside_percent <= was.outside_percent + _WORSE
+    return cheaper and was.executor_hours > 0 and scaled.outside_percent <= was.outside_percent + _WORSE
 
 
 def _notes(told: Told, what: WhatIf | None) -> Sequence[str]:

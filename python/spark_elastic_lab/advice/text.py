@@ -13,6 +13,7 @@ from spark_elastic_lab.advice.what_if import Outcome, WhatIf
 
 _WIDTH = 100
 _STAGES = 5
+_COLUMNS = 3
 _NAMES = {
     "declared": "bounds",
     "recorded": "as it ran",
@@ -123,7 +124,7 @@ def _batch(advice: Advice) -> Iterator[str]:
 def _what_if(what: WhatIf, price: float | None) -> Iterator[str]:
     objective = duration(what.objective_s * 1_000)
     yield f"The same load with the plugin (outside: a row waited longer than {objective})"
-    names = list(what.costs)
+    names = list(what.costs)[:_COLUMNS]
     rows = [
         ["", "executor-hours", *(["cost"] if price is not None else []), "outside", "largest lag", *names]
     ]

@@ -24,6 +24,7 @@ _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
 _STREAM = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
 #: The property that marks the plugin's own jobs, as in its `CurrentExecution.scala`.
 _OURS = "spark.elastic.own"
+_LONGEST_TEXT = 200
 _PLUGIN = "org.apache.spark.elastic.ElasticPlugin"
 
 
@@ -202,7 +203,6 @@ class _Running:
     written_bytes: int = 0
     rows: int = 0
     empty: int = 0
-    reads_shuffle: bool = False
 
 
 @define
@@ -210,7 +210,7 @@ class Told:
     """What a log has told so far. Each stage of a batch job is passed to `on_stage`.
 
     `slots` and `executors` have their numbers by time. `cores` has the executors' cores by their ids.
-    `sql` counts the SQL executions that belong to no query.
+    `texts` has the descriptions of the SQL executions with a stage of a batch job, by their ids.
     """
 
     on_stage: Callable[[StageFacts], None]
@@ -228,13 +228,13 @@ class Told:
     changes: list[tuple[int, str, int]] = field(factory=list)
     queries: dict[str, QueryLog] = field(factory=dict)
     busy_ms: int = 0
-    sql: int = 0
     lost: int = 0
     texts: dict[int, str] = field(factory=dict)
     _there: dict[str, int] = field(factory=dict)
     _task: TaskSize = field(factory=TaskSize)
     _stages: dict[tuple[int, int], _Running] = field(factory=dict)
     _properties: dict[int, Mapping[str, str]] = field(factory=dict)
+    _of_batch: set[int] = field(factory=set)
     _open: dict[tuple[str, int], tuple[Work, Work]] = field(factory=dict)
     _changed: int = 0
 
@@ -275,6 +275,8 @@ class Told:
             found if isinstance(found, dict) else [(str(key), str(value)) for key, value in found]
         )
         self._task = TaskSize.of(self.conf)
+        if self.slots.times:  # a local executor is added before the settings are written
+            self._count(self.slots.times[-1])
 
     def _began(self, event: Json) -> None:
         self.application, self.name = event.get("App ID") or "", event["App Name"]
@@ -336,8 +338,6 @@ class Told:
         read, source = metrics["Shuffle Read Metrics"], metrics["Input Metrics"]
         size = read["Remote Bytes Read"] + read["Local Bytes Read"]
         rows = read["Total Records Read"] + source["Records Read"]
-        fetched = read.get("Remote Blocks Fetched", 0) + read.get("Local Blocks Fetched", 0)
-        stage.reads_shuffle = stage.reads_shuffle or bool(size or read["Total Records Read"] or fetched)
         stage.durations.append(took)
         stage.sizes[info.get("Partition ID", info["Index"])] = size
         stage.line.add(rows, took)
@@ -361,7 +361,7 @@ class Told:
             return
         query, batch = conf.get("sql.streaming.queryId"), conf.get("streaming.sql.batchId")
         execution = conf.get("spark.sql.execution.id")
-        sizes = running.sizes if running.reads_shuffle else {}
+        sizes = running.sizes if info.get("Parent IDs") else {}
         facts = StageFacts(
             stage=key[0],
             name=info["Stage Name"],
@@ -388,6 +388,8 @@ class Told:
             conf=conf,
         )
         if query is None:
+            if facts.execution is not None:
+                self._of_batch.add(facts.execution)
             self.on_stage(facts)
         elif facts.batch is not None:
             read, work = self._open.setdefault((query, facts.batch), (Work(), Work()))
@@ -397,11 +399,12 @@ class Told:
 
     def _sql(self, event: Json) -> None:
         self._seen(event["time"])
-        self.sql += 1
-        self.texts[event["executionId"]] = str(event.get("description") or "")
+        self.texts[event["executionId"]] = str(event.get("description") or "")[:_LONGEST_TEXT]
 
     def _sql_over(self, event: Json) -> None:
         self._seen(event["time"])
+        if event["executionId"] not in self._of_batch:
+            self.texts.pop(event["executionId"], None)
 
     def _query(self, event: Json) -> None:
         at = moment(event["timestamp"]) if event.get("timestamp") else self.end
@@ -421,7 +424,7 @@ class Told:
         self._seen(started + took)
         operators, sources = progress["stateOperators"], progress["sources"]
         query.sources = tuple(source["description"] for source in sources)
-        query.sink = progress["sink"]["description"]
+        query.sink = (progress.get("sink") or {}).get("description", "")
         query.stateful = query.stateful or bool(operators)
         query.rocksdb = query.rocksdb or any(
             name.startswith("rocksdb") for one in operators for name in one.get("customMetrics", {})

@@ -9,13 +9,20 @@ from attrs import evolve, frozen
 
 from spark_elastic_lab.advice.costs import FEWEST, Measured, measure
 from spark_elastic_lab.advice.journal import entries
-from spark_elastic_lab.advice.told import Told
+from spark_elastic_lab.advice.told import MicroBatch, QueryLog, Told
 from spark_elastic_lab.advice.trigger import Trigger
 from spark_elastic_lab.simulator.demand import STEP_S, fewest_slots
 from spark_elastic_lab.simulator.load import Load
 from spark_elastic_lab.simulator.query import QuerySpec
 from spark_elastic_lab.simulator.record import Steps
-from spark_elastic_lab.simulator.recorded import KnownCost, NothingRecordedError, heard, scenario_of
+from spark_elastic_lab.simulator.recorded import (
+    KnownCost,
+    NothingRecordedError,
+    Span,
+    heard,
+    own_shares,
+    scenario_of,
+)
 from spark_elastic_lab.simulator.recorded_run import recorded_run
 from spark_elastic_lab.simulator.simulation import Result, simulate
 
@@ -80,7 +87,7 @@ def what_if(
     logs = {query.title: query for query in told.queries.values()}
     costs, left_out = {}, []
     for spec in plain.queries:
-        measured = measure(logs[spec.name].batches, spec)
+        measured = measure(_with_own_slots(logs[spec.name], told), spec)
         if measured is None:
             left_out.append(f"{spec.name} has fewer than {FEWEST} micro-batches after its first ones")
         else:
@@ -109,6 +116,20 @@ def what_if(
         loads=loads,
         left_out=tuple(left_out),
     )
+
+
+def _with_own_slots(query: QueryLog, told: Told) -> list[MicroBatch]:
+    """Return micro-batches with the slots that those of other queries left them."""
+    others = [_spans(other) for other in told.queries.values() if other is not query]
+    shares = own_shares(_spans(query), others)
+    return [
+        evolve(one, slots=max(1, round(one.slots * share)) if one.slots else 0)
+        for one, share in zip(query.batches, shares, strict=True)
+    ]
+
+
+def _spans(query: QueryLog) -> list[Span]:
+    return [(one.started, one.took_ms) for one in query.batches]
 
 
 def _reason(error: NothingRecordedError) -> str:

@@ -116,6 +116,10 @@ _LEAST_MS = 60_000
 _MOST_JITTER = 1.0
 
 
+Span = tuple[int, int]
+"""When a micro-batch began (epoch ms), and how long it took (ms)."""
+
+
 class NothingRecordedError(ValueError):
     """No scenario can be made from a journal; the text says what is missing."""
 
@@ -263,19 +267,30 @@ def _source(samples: Iterable[Sample], tasks: int) -> SourceSpec:
     return SourceSpec(partitions=partitions, hot=share)
 
 
-def _with_own_slots(samples: Iterable[Sample], others: Sequence[Sequence[Sample]]) -> list[Sample]:
+def _with_own_slots(samples: Sequence[Sample], others: Sequence[Sequence[Sample]]) -> list[Sample]:
     """Return micro-batches with the slots that those of other queries left them."""
-    started = [[sample.started for sample in other] for other in others]
+    shares = own_shares(_spans(samples), list(map(_spans, others)))
+    return [
+        evolve(sample, slots=max(1, round(sample.slots * share)))
+        for sample, share in zip(samples, shares, strict=True)
+    ]
+
+
+def _spans(samples: Sequence[Sample]) -> list[Span]:
+    return [(sample.started, sample.duration_ms) for sample in samples]
+
+
+def own_shares(spans: Sequence[Span], others: Sequence[Sequence[Span]]) -> list[float]:
+    """Return the share of the slots that each micro-batch had, while those of other queries ran as well."""
+    started = [[begin for begin, _ in other] for other in others]
     found = []
-    for sample in samples:
-        end, shared = sample.started + sample.duration_ms, 0
+    for begin, took in spans:
+        shared = 0
         for other, begins in zip(others, started, strict=True):
-            first = max(0, bisect_right(begins, sample.started) - 1)
-            for near in other[first : bisect_left(begins, end)]:
-                ends = min(end, near.started + near.duration_ms)
-                shared += max(0, ends - max(sample.started, near.started))
-        slots = sample.slots / (1 + shared / max(1, sample.duration_ms))
-        found.append(evolve(sample, slots=max(1, round(slots))))
+            first = max(0, bisect_right(begins, begin) - 1)
+            for near, near_took in other[first : bisect_left(begins, begin + took)]:
+                shared += max(0, min(begin + took, near + near_took) - max(begin, near))
+        found.append(1 / (1 + shared / max(1, took)))
     return found
 
 

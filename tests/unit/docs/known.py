@@ -49,6 +49,8 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic simulate --load .*": RunBy("tests/unit/docs/test_examples.py", "_SIMULATED"),
     r"spark-elastic simulate --journal .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--journal"'),
     r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--compare"'),
+    r"spark-elastic advise http:.*": RunBy("integration/advice/test_advise.py", "advise(url)"),
+    r"spark-elastic advise .*": RunBy("tests/unit/tools/cli/test_advise.py", '"advise", *args'),
     r"spark-elastic checkpoint inspect s3a:.*": NotRun(
         "needs an object store; integration/streaming/test_checkpoint_command.py inspects local checkpoints"
     ),
@@ -78,7 +80,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
     r"make test": NotRun("is what runs these tests"),
     r"make demo( .*)?|spark-elastic demo( .*)?": RunBy("integration/demo/test_demo.py", '"demo"'),
-    r"make bench-(core|simulate|autoscale|batch|planning)( .*)?": NotRun(
+    r"make bench-(core|simulate|autoscale|advise|batch|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-flink( .*)?": RunBy("integration/flink/test_bench.py", "integration.bench.flink"),

@@ -15,6 +15,7 @@ from spark_elastic_lab.advice.trigger import Trigger, find_trigger
 from spark_elastic_lab.advice.what_if import TooLittle, WhatIf, what_if
 
 _NEVER = (0, 0, 0)
+_MOMENT = 0.05
 
 
 @frozen(kw_only=True)
@@ -146,13 +147,14 @@ def _total(told: Told, end: int) -> float:
 
 
 def _range(values: list[int], times: list[int], end: int) -> tuple[int, int, int]:
-    """Return the fewest, the usual and the most; the time before the first executor does not count."""
+    """Return the fewest, the usual and the most, without what held only for a moment, as at the start."""
     if not values:
         return _NEVER
     there: Counter[int] = Counter()
     for value, since, until in zip(values, times, [*times[1:], max(end, times[-1])], strict=True):
         there[value] += until - since
-    kept = {value: ms for value, ms in there.items() if value and ms > 0} or {max(values): 1}
+    least = _MOMENT * sum(ms for value, ms in there.items() if value)
+    kept = {value: ms for value, ms in there.items() if value and ms > least} or {max(values): 1}
     return min(kept), max(kept, key=lambda value: kept[value]), max(kept)
 
 

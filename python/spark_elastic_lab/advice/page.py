@@ -9,7 +9,7 @@ from spark_elastic.core.reasons.reason import duration
 from spark_elastic_lab.advice.advice import Advice
 from spark_elastic_lab.advice.drawing import Curve, chart, steps
 from spark_elastic_lab.advice.queries import QueryReport
-from spark_elastic_lab.advice.text import as_text, defaults
+from spark_elastic_lab.advice.text import amount, as_text, defaults
 from spark_elastic_lab.advice.told import QueryLog
 from spark_elastic_lab.advice.what_if import WhatIf
 
@@ -80,7 +80,7 @@ def _what_if(what: WhatIf, advice: Advice) -> Iterator[str]:
         row += [duration(one.largest_lag_s * 1_000)]
         row += [duration(one.batch_ms[name]) if name in one.batch_ms else "–" for name in names]
         if advice.price is not None:
-            row.insert(2, f"{one.core_hours * advice.price:.2f}")
+            row.insert(2, amount(one.core_hours * advice.price))
         rows.append(row)
     yield _table(head, rows)
     seconds = advice.hours * 3_600

@@ -15,6 +15,7 @@ _SAVES = 0.9
 """Executors are asked for only if that takes at most this share of the executor-hours."""
 _WORSE = 1.0
 """Points of percent by which a run may be outside its objective more than the recorded one."""
+_LEAST_H = 0.5
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -46,10 +47,8 @@ def propose(told: Told, what: WhatIf | None) -> Proposal:
     outcomes = {one.policy: one for one in what.outcomes}
     was, scaled = what.outcomes[0], outcomes["autoscale"]
     file = _policy_file(told, what.bounds)
-    if told.conf.get("spark.master", "").startswith("local") or not _is_better(was, scaled):
-        why = "reactive mode uses the executors that are there, and needs no numbers"
-        if _is_better(was, scaled):
-            why += "; a local master has no executors to ask for"
+    if why_not := _why_not(told, was, scaled):
+        why = f"reactive mode uses the executors that are there, and needs no numbers; {why_not}"
         return Proposal(mode="reactive", settings={}, policy_file=file, why=why, notes=tuple(notes))
     settings = {
         "spark.elastic.policy": "autoscale",
@@ -70,9 +69,17 @@ def propose(told: Told, what: WhatIf | None) -> Proposal:
     )
 
 
-def _is_better(was: Outcome, scaled: Outcome) -> bool:
-    cheaper = scaled.executor_hours <= _SAVES * was.executor_hours
-    return cheaper and was.executor_hours > 0 and scaled.outside_percent <= was.outside_percent + _WORSE
+def _why_not(told: Told, was: Outcome, scaled: Outcome) -> str:
+    """Return why autoscale is not proposed, "" if it is."""
+    if told.conf.get("spark.master", "").startswith("local"):
+        return "a local master has no executors to ask for"
+    if told.hours < _LEAST_H:
+        return f"a log of less than {_LEAST_H:g} h is too short to show how its load rises and falls"
+    if scaled.outside_percent > was.outside_percent + _WORSE:
+        return "with autoscale it would have been behind its objective for longer"
+    if scaled.executor_hours > _SAVES * was.executor_hours:
+        return "autoscale would not have taken many fewer executor-hours"
+    return ""
 
 
 def _notes(told: Told, what: WhatIf | None) -> Sequence[str]:

@@ -103,10 +103,10 @@ def trigger_text(trigger: Trigger) -> str:
 def _batch(advice: Advice) -> Iterator[str]:
     batch = advice.batch
     share = batch.lost_ms / batch.wall_ms if batch.wall_ms else 0
-    yield (
-        f"Batch: {batch.executions} SQL executions, {batch.stages} stages, {batch.shuffles} of them read a "
-        f"shuffle: these took {duration(batch.wall_ms)}, of which {duration(batch.lost_ms)} ({share:.0%}) "
-        "an even spread over all slots would have saved"
+    yield f"Batch: {batch.executions} SQL executions, {batch.stages} stages"
+    yield from _item(
+        f"{batch.shuffles} stages that read a shuffle took {duration(batch.wall_ms)}, of which "
+        f"{duration(batch.lost_ms)} ({share:.0%}) were lost to too many, too few or uneven tasks"
     )
     if batch.failed_tasks:
         yield f"  {batch.failed_tasks} tasks failed"
@@ -144,7 +144,7 @@ def _what_if(what: WhatIf, price: float | None) -> Iterator[str]:
 
 
 def _row(one: Outcome, names: Sequence[str], price: float | None) -> list[str]:
-    cost = [] if price is None else [f"{one.core_hours * price:.2f}"]
+    cost = [] if price is None else [amount(one.core_hours * price)]
     return [
         _NAMES.get(one.policy, one.policy),
         f"{one.executor_hours:.3g}",
@@ -206,4 +206,9 @@ def span(numbers: tuple[int, int, int]) -> str:
 
 def money(core_hours: float, price: float | None) -> str:
     """Format what core-hours cost, "" if the price is unknown."""
-    return "" if price is None else f" (cost {core_hours * price:.2f})"
+    return "" if price is None else f" (cost {amount(core_hours * price)})"
+
+
+def amount(cost: float) -> str:
+    """Format a cost: cents, or three digits if it is small."""
+    return f"{cost:,.2f}" if cost >= 10 else f"{cost:.3g}"

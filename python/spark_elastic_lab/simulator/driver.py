@@ -127,14 +127,15 @@ class Driver:
             executors=tuple(executors),
         )
         self._executors_changed()
+        # What was said when a query was submitted was said before: the policy file is read at the start.
+        for at, event in () if self.scenario.recorded is None else self.scenario.recorded.said:
+            said = attrs.asdict(event, recurse=False, filter=lambda one, _: one.name not in _STAMP)
+            self.clock.at(at, partial(self.tell, type(event), **said))
         for query in self.queries.values():
             query.notes.first_row = query.source.waits_since
             self.clock.at(query.begins, partial(self._submit, query))
             if query.recorded is not None and query.recorded.ends is not None:
                 self.clock.at(query.recorded.ends, query.leave)
-        for at, event in () if self.scenario.recorded is None else self.scenario.recorded.said:
-            said = attrs.asdict(event, recurse=False, filter=lambda one, _: one.name not in _STAMP)
-            self.clock.at(at, partial(self.tell, type(event), **said))
         self.batch.begin(self.scenario.end_ms)
         self._settle()
         for _ in self.clock.run(self.scenario.end_ms):

@@ -107,8 +107,8 @@ def test_the_text_fits_and_has_what_can_be_copied(stream: Advice, batch: Advice)
 
 
 def test_every_field_of_the_data_is_documented(stream: Advice, batch: Advice) -> None:
-    described = set(re.findall(r"`([A-Za-z]+)(?:\[\])?`", DOCS.read_text(encoding="utf-8")))
-    described |= set(re.findall(r"[.`]([A-Za-z]+)(?:\[\])?`", DOCS.read_text(encoding="utf-8")))
+    described = set(re.findall(r"`([A-Za-z0-9]+)(?:\[\])?`", DOCS.read_text(encoding="utf-8")))
+    described |= set(re.findall(r"[.`]([A-Za-z0-9]+)(?:\[\])?`", DOCS.read_text(encoding="utf-8")))
     for advice in (stream, batch):
         names = set(_names(as_data(advice, None)))
         assert names - described == set()

@@ -43,7 +43,7 @@ def test_a_number_of_the_user_counts_as_the_settings_say() -> None:
 
 def test_a_longer_task_and_a_spill_are_said() -> None:
     uneven = evolve(
-        stage((10 * MIB,) * 8), longest_ms=9_000, median_ms=100, completed=9_000, spilled_bytes=3 * MIB
+        stage((64 * MIB,) * 8), longest_ms=9_000, median_ms=100, completed=9_000, spilled_bytes=3 * MIB
     )
     found = stage_report(uneven, PLAIN)
     assert found.kinds == ("spilled", "skewed")

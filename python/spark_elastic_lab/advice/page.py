@@ -9,7 +9,7 @@ from spark_elastic.core.reasons.reason import duration
 from spark_elastic_lab.advice.advice import Advice
 from spark_elastic_lab.advice.drawing import Curve, chart, steps
 from spark_elastic_lab.advice.queries import QueryReport
-from spark_elastic_lab.advice.text import amount, as_text, defaults
+from spark_elastic_lab.advice.text import NAMES, amount, as_text, defaults
 from spark_elastic_lab.advice.told import QueryLog
 from spark_elastic_lab.advice.what_if import WhatIf
 
@@ -76,7 +76,7 @@ def _what_if(what: WhatIf, advice: Advice) -> Iterator[str]:
         head.insert(2, "cost")
     rows = []
     for one in what.outcomes:
-        row = [one.policy, f"{one.executor_hours:.3g}", f"{one.outside_percent:.1f} %"]
+        row = [NAMES.get(one.policy, one.policy), f"{one.executor_hours:.3g}", f"{one.outside_percent:.1f} %"]
         row += [duration(one.largest_lag_s * 1_000)]
         row += [duration(one.batch_ms[name]) if name in one.batch_ms else "–" for name in names]
         if advice.price is not None:
@@ -88,7 +88,7 @@ def _what_if(what: WhatIf, advice: Advice) -> Iterator[str]:
         "executors",
         "",
         [
-            steps(one.policy, one.executors, seconds * 1_000, _COLOURS[one.policy.split(",")[0]])
+            steps(NAMES.get(one.policy, one.policy), one.executors, seconds * 1_000, _COLOURS[one.policy])
             for one in what.outcomes
         ],
         seconds,

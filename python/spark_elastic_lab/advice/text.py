@@ -14,10 +14,8 @@ from spark_elastic_lab.advice.what_if import Outcome, WhatIf
 _WIDTH = 100
 _STAGES = 5
 _COLUMNS = 3
-_NAMES = {
-    "declared": "bounds",
-    "recorded": "as it ran",
-}
+NAMES = {"recorded": "as it ran", "declared": "bounds"}
+"""The names of runs, where they are not those of their policies."""
 
 
 def as_text(advice: Advice, lines: Mapping[str, str] | None) -> str:
@@ -146,7 +144,7 @@ def _what_if(what: WhatIf, price: float | None) -> Iterator[str]:
 def _row(one: Outcome, names: Sequence[str], price: float | None) -> list[str]:
     cost = [] if price is None else [amount(one.core_hours * price)]
     return [
-        _NAMES.get(one.policy, one.policy),
+        NAMES.get(one.policy, one.policy),
         f"{one.executor_hours:.3g}",
         *cost,
         f"{one.outside_percent:.1f} %",

@@ -30,12 +30,14 @@ def _sections(group: click.Group, context: click.Context, before: str = "") -> I
 def _section(title: str, command: click.Command, group: click.Context) -> str:
     context = click.Context(command, info_name=title.rpartition(" ")[2], parent=group)
     usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
-    options = [p for p in command.params if isinstance(p, click.Option) and p.name not in _shared()]
+    asks = _shared() <= {str(p.name) for p in command.params}
+    shared = _shared() if asks else set()
+    options = [p for p in command.params if isinstance(p, click.Option) and p.name not in shared]
     rows = [_row(option, context) for option in options]
     parts = [f"### {title}", f"```text\n{usage}\n```", _help(command)]
     if rows:
         parts.append("\n".join(("| option | |", "|---|---|", *rows)))
-    if any(p.name in _shared() for p in command.params):
+    if asks:
         parts.append("It takes the [options that say where the driver is](#where-the-driver-is).")
     if command.epilog:
         parts.append(inspect.cleandoc(command.epilog))

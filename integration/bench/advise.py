@@ -25,6 +25,7 @@ from typing import Any
 
 from integration.bench.application import Application, Variant
 from spark_elastic_lab.demo.cluster import Cluster
+from spark_elastic_lab.demo.processes import ProcessFailure
 
 _RESULT = Path(__file__).parent / "results" / "advise.json"
 _KINDS = ("stateless", "stateful_small", "stateful_large")
@@ -42,9 +43,9 @@ def main() -> int:
     arguments = parser.parse_args()
     # As with Ctrl-C, the started processes must end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    batches = 14 if arguments.quick else 40
+    batches, seconds = (14, 90) if arguments.quick else (40, 240)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        found = {kind: _kind(Path(name), kind, batches) for kind in arguments.kinds or _KINDS}
+        found = {kind: _kind(Path(name), kind, batches, seconds) for kind in arguments.kinds or _KINDS}
     result = summary(found)
     if not arguments.quick and not arguments.kinds:
         _RESULT.parent.mkdir(exist_ok=True)
@@ -89,7 +90,7 @@ def _error(predicted: float, measured: float) -> float:
     return 100 * abs(predicted - measured) / measured
 
 
-def _kind(folder: Path, kind: str, batches: int) -> dict[str, Any]:
+def _kind(folder: Path, kind: str, batches: int, seconds: int) -> dict[str, Any]:
     advice = {}
     for name, plugin in (("plain", False), ("plugin", True)):
         # A cluster each: no executor is warm from the other run.
@@ -99,10 +100,23 @@ def _kind(folder: Path, kind: str, batches: int) -> dict[str, Any]:
                 cluster.add_worker()
             variant = Variant(name=name, kind=kind, plugin=plugin, conf={}, state_keys=_KEYS)
             with Application(cluster, place, variant) as application:
-                # With the plugin micro-batches are shorter, and its compiler needs as much time.
-                application.wait_for_batches(batches * (4 if plugin else 1), _TIMEOUT_S)
+                _wait(application, batches, seconds)
         advice[name] = _advice(place / f"{name}.events")
     return compared(advice["plain"], advice["plugin"])
+
+
+def _wait(application: Application, batches: int, seconds: int) -> None:
+    """Return once there are enough micro-batches, and the first one began long enough ago.
+
+    Short micro-batches need the same time until the code is compiled.
+    """
+
+    def enough() -> bool | None:
+        found = application.batches()
+        return len(found) >= batches and found[-1].started - found[0].started >= seconds * 1_000 or None
+
+    if application.poll(enough, _TIMEOUT_S) is None:
+        raise ProcessFailure(f"no {batches} micro-batches in {_TIMEOUT_S:g} s")
 
 
 def _advice(logs: Path) -> dict[str, Any]:

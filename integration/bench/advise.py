@@ -113,7 +113,7 @@ def _wait(application: Application, batches: int, seconds: int) -> None:
 
     def enough() -> bool | None:
         found = application.batches()
-        return len(found) >= batches and found[-1].started - found[0].started >= seconds * 1_000 or None
+        return (len(found) >= batches and found[-1].started - found[0].started >= seconds * 1_000) or None
 
     if application.poll(enough, _TIMEOUT_S) is None:
         raise ProcessFailure(f"no {batches} micro-batches in {_TIMEOUT_S:g} s")

@@ -251,7 +251,7 @@ class Told:
     @property
     def hours(self) -> float:
         """The time from the start to the last event (h)."""
-        return (self.end - (self.begin or self.end)) / 3_600_000
+        return 0.0 if self.begin is None else (self.end - self.begin) / 3_600_000
 
     def read(self, events: Iterable[Json]) -> None:
         """Read events. Raises KeyError or TypeError for one that lacks what every Spark writes."""

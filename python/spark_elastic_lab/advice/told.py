@@ -488,8 +488,8 @@ def moment(text: str) -> int:
 
 def _state_bytes(operator: Json) -> int:
     # RocksDB's reported memory is only its caches; its state is in its files.
-    size = (operator.get("customMetrics") or {}).get("rocksdbSstFileSize", operator["memoryUsedBytes"])
-    return int(size)
+    metrics: Json = operator.get("customMetrics") or {}
+    return int(metrics.get("rocksdbSstFileSize", operator["memoryUsedBytes"]))
 
 
 def _behind(source: Json) -> int | None:

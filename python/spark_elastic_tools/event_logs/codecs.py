@@ -96,7 +96,9 @@ def _zstd(file: _Rejoined) -> Iterator[bytes]:
     except ImportError as error:
         raise _missing("zstd", "zstandard") from error
     # Spark ends a frame whenever it flushes, so a log has many.
-    reader = zstandard.ZstdDecompressor().stream_reader(_Raw(file), read_across_frames=True)
+    reader = zstandard.ZstdDecompressor().stream_reader(
+        io.BufferedReader(_Raw(file)), read_across_frames=True
+    )
     try:
         while piece := reader.read(_CHUNK):
             yield piece

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,15 +81,19 @@ def find_logs(place: Path) -> list[EventLog]:
     return found
 
 
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
 def _single(path: Path) -> EventLog:
     if _PART.fullmatch(path.name) and path.parent.name.startswith(_ROLLED):
         raise LogError(f"{path} is one part of a rolled log: name its folder, {path.parent}")
-    part = Part(str(path), lambda: path.open("rb"))
+    part = Part(str(path), partial(_opened, path))
     return EventLog(name=path.name, parts=(part,), unfinished=path.name.endswith(_UNFINISHED))
 
 
 def _rolled(folder: Path) -> EventLog:
-    named = {path.name: Part(str(path), lambda path=path: path.open("rb")) for path in folder.iterdir()}
+    named = {path.name: Part(str(path), partial(_opened, path)) for path in folder.iterdir()}
     return rolled_log(folder.name, named)
 
 

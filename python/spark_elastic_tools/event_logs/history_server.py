@@ -12,6 +12,7 @@ import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
@@ -99,7 +100,7 @@ def _logs(archive: zipfile.ZipFile, application: str) -> list[EventLog]:
         if name.endswith("/"):
             continue
         path = PurePosixPath(name)
-        part = Part(name, lambda name=name: archive.open(name))
+        part = Part(name, partial(archive.open, name))
         if len(path.parts) > 1:
             folders.setdefault(path.parts[-2], {})[path.name] = part
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from attrs import evolve
 
@@ -15,8 +17,8 @@ from tests.unit.lab.advice.facts import batch
 HOUR_MS = 3_600_000
 
 
-def told(name: str | None = "counts", hours: float = 8, **conf: str) -> Told:
-    found = Told(on_stage=lambda _: None, begin=0, end=round(hours * HOUR_MS), conf=conf)
+def told(name: str | None = "counts", hours: float = 8, conf: Mapping[str, str] | None = None) -> Told:
+    found = Told(on_stage=lambda _: None, begin=0, end=round(hours * HOUR_MS), conf=dict(conf or {}))
     found.queries["q1"] = QueryLog("q1", name, 0, stateful=True, batches=[batch(0)])
     return found
 
@@ -55,7 +57,7 @@ def test_autoscale_that_takes_less_is_proposed_with_bounds_and_objective() -> No
         (told(), what(scaled=9.5), "would not have taken many fewer"),
         (told(), what(outside=3), "behind its objective for longer"),
         (told(hours=0.4), what(), "is too short to show how its load"),
-        (told(**{"spark.master": "local[4]"}), what(), "a local master has no executors"),
+        (told(conf={"spark.master": "local[4]"}), what(), "a local master has no executors"),
         (told(), what(was=0, scaled=0.1), "would not have taken many fewer"),
     ],
 )
@@ -83,6 +85,6 @@ def test_what_to_know_first_is_said() -> None:
         "spark.dynamicAllocation.enabled": "true",
         "spark.plugins": "org.apache.spark.elastic.ElasticPlugin",
     }
-    notes = " ".join(propose(told(**dynamic), what()).notes)
+    notes = " ".join(propose(told(conf=dynamic), what()).notes)
     for words in ("dynamicAllocation.enabled is true", "was on in this run", "checkpoint inspect"):
         assert words in notes

@@ -156,7 +156,6 @@ class MicroBatch:
     state_rows: int
     state_bytes: int
     behind: int | None
-    phases: Mapping[str, int]
     read: Work
     work: Work
     slots: int
@@ -419,8 +418,7 @@ class Told:
         started = moment(progress["timestamp"])
         if query is None:  # the part of a compacted log that named it is gone
             query = self.queries[progress["id"]] = QueryLog(progress["id"], progress.get("name"), started)
-        phases = {name: int(took) for name, took in progress["durationMs"].items()}
-        took = phases.get("triggerExecution", progress.get("batchDuration") or 0)
+        took = int(progress["durationMs"].get("triggerExecution", progress.get("batchDuration") or 0))
         self._seen(started + took)
         operators, sources = progress["stateOperators"], progress["sources"]
         query.sources = tuple(source["description"] for source in sources)
@@ -447,7 +445,6 @@ class Told:
                 state_rows=sum(one["numRowsTotal"] for one in operators),
                 state_bytes=sum(map(_state_bytes, operators)),
                 behind=sum(behind) if behind else None,
-                phases=phases,
                 read=read,
                 work=work,
                 slots=self.slots.at(started + took),

@@ -59,7 +59,6 @@ def batch(started: int, took_ms: int = 1_000, **fields: Any) -> MicroBatch:
             "state_rows": 0,
             "state_bytes": 0,
             "behind": None,
-            "phases": {},
             "read": Work(),
             "work": Work(),
             "slots": 2,

@@ -16,7 +16,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-kubernetes test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ test-unit: venv ## run the quick tests that need no Java, in less than a minute
 
 test-integration: class-archives ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration
+
+test-kubernetes: jars ## run the tests on a real Kubernetes of this machine's own processes (Linux, root; the first time its programs are built, 10 min and more; TESTS=client_mode: one file)
+	$(BIN)/python -m integration.kubernetes
+	$(BIN)/pytest $(if $(TESTS),integration/kubernetes/test_$(TESTS).py,integration/kubernetes)
 
 test-matrix: venv machine ## run the core tests on the other Spark versions (SPARKS="4.0 3.5_2.13": these, SPARK is the one in .venv; QUICK=1: few tests)
 	$(BIN)/python -m integration.matrix $(foreach spark,$(SPARKS),--spark $(spark)) $(if $(QUICK),--quick)

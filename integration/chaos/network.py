@@ -25,15 +25,19 @@ class NotAllowed(Exception):
 
 
 class Network:
-    """The network; its own end, with master and driver, has the address `host`. Workers join one by one."""
+    """The network; its own end, with master and driver, has the address `host`. Workers join one by one.
 
-    def __init__(self, closing: ExitStack) -> None:
+    `name` is the beginning of the names of its parts, at most 5 letters.
+    """
+
+    def __init__(self, closing: ExitStack, name: str = "chaos") -> None:
         self._closing = closing
         # Two concurrent runs must not collide.
-        self.name = f"chaos{os.getpid()}"
+        self.name = f"{name}{os.getpid()}"
         self._front = _free_addresses()
         self._ports: dict[str, str] = {}
         self._slow: set[str] = set()
+        self._behind: dict[str, str] = {}
         self.host = f"{self._front}.0.1"
         self._switch = self._namespace("switch")
         _run("ip", "-n", self._switch, "link", "add", "bridge", "type", "bridge")
@@ -57,8 +61,18 @@ class Network:
         _run("ip", "-n", name, "address", "add", f"{host}/16", "dev", _UPLINK)
         for device in ("lo", _UPLINK):
             _run("ip", "-n", name, "link", "set", device, "up")
+        for subnet, behind in self._behind.items():
+            _run("ip", "-n", name, "route", "add", subnet, "via", behind)
         self._ports[host] = port
         return host, ["ip", "netns", "exec", name]
+
+    def route(self, subnet: str, host: str) -> None:
+        """Let this machine and all workers, also later ones, reach a subnet behind a worker."""
+        _run("ip", "route", "add", subnet, "via", host, "dev", self.name)
+        for other, port in self._ports.items():
+            if other != host:
+                _run("ip", "-n", self._of(port), "route", "add", subnet, "via", host)
+        self._behind[subnet] = host
 
     def cut(self, host: str) -> None:
         """Drop all traffic to and from a worker."""
@@ -81,7 +95,11 @@ class Network:
 
     def _ends(self, host: str) -> tuple[tuple[str, str], tuple[str, str]]:
         port = self._ports[host]
-        return (self._switch, port), (f"{self.name}-{port.removeprefix('p')}", _UPLINK)
+        return (self._switch, port), (self._of(port), _UPLINK)
+
+    def _of(self, port: str) -> str:
+        """Return the namespace of the worker that is plugged in there."""
+        return f"{self.name}-{port.removeprefix('p')}"
 
     def _namespace(self, name: str) -> str:
         whole = f"{self.name}-{name}"
@@ -95,13 +113,13 @@ class Network:
 
 
 @contextmanager
-def network() -> Iterator[Network]:
+def network(name: str = "chaos") -> Iterator[Network]:
     """Create a network, which is removed after the block. Raises NotAllowed.
 
     A namespace lives as long as any process in it: end these processes first.
     """
     with ExitStack() as closing:
-        yield Network(closing)
+        yield Network(closing, name)
 
 
 def why_not() -> str | None:

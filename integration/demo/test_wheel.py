@@ -6,15 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import venv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from build_jar import CHECKOUT
-from integration.jar.each_jar import jar_for
+from integration.jar.wheel import build_wheel
 from spark_versions import SparkVersion, supported
 from tests.unit.docs.pages import read
 
@@ -33,14 +31,8 @@ SPARKS = (supported()[0], next(row for row in supported() if row.minor == "3.5" 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel, built as `make wheel` does."""
-    for row in supported():
-        jar_for(row)
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=CHECKOUT, check=True, timeout=STEP_S)
-    (built,) = folder.glob("*.whl")
-    return built
+    """Return the wheel."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture

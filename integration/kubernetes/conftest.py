@@ -1,0 +1,66 @@
+"""One Kubernetes for all tests here, with one node, and the rights that the manifests give to drivers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.jar.wheel import build_wheel
+from integration.kubernetes.application import MANIFESTS, NAMESPACE
+from integration.kubernetes.cluster import Cluster
+from integration.kubernetes.figures import Figures
+from integration.kubernetes.images import Images
+from integration.kubernetes.parts import unbuilt
+from integration.sequel import in_sequence as in_sequence
+from integration.sequel import sequel as sequel
+
+_FIGURES = pytest.StashKey[Figures]()
+
+
+@pytest.fixture(scope="package")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
+    reason = unbuilt()
+    if reason is not None:
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("images")
+    yield Images(folder / "images")
+    shutil.rmtree(folder)  # a gigabyte
+
+
+@pytest.fixture(scope="package")
+def archive(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the image with spark-elastic, made by the product's Dockerfile from this checkout."""
+    return images.elastic(build_wheel(tmp_path_factory.mktemp("wheel")))
+
+
+@pytest.fixture(scope="package")
+def cluster(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start Kubernetes with the namespace, account and role of the manifests."""
+    folder = tmp_path_factory.mktemp("kubernetes")
+    with Cluster(folder / "cluster") as running:
+        running.add_node(images=[archive])
+        running.kubectl.run("create", "namespace", NAMESPACE)
+        running.kubectl.apply((MANIFESTS / "submit" / "rbac.yaml").read_text())
+        yield running
+    assert running.left_over() == []
+    shutil.rmtree(folder)  # gigabytes
+
+
+@pytest.fixture(scope="session")
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """Keep what the tests measure; it is printed at the end."""
+    return request.config.stash.setdefault(_FIGURES, Figures())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was measured."""
+    measured = terminalreporter.config.stash.get(_FIGURES, None)
+    if measured is not None:
+        terminalreporter.section("measured on Kubernetes")
+        for line in measured.lines():
+            terminalreporter.write_line(line)
+        terminalreporter.write_line(json.dumps(measured.rows))

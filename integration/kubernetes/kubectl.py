@@ -1,0 +1,59 @@
+"""Runs kubectl, as a user does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_COMMAND_S = 120.0
+
+
+class Refused(Exception):
+    """A command of kubectl has failed; the text is what it said."""
+
+
+class Kubectl:
+    """kubectl with the rights of a kubeconfig, in one namespace."""
+
+    def __init__(self, program: Path, config: Path, namespace: str = "default") -> None:
+        self.config = config
+        self._program = program
+        self.namespace = namespace
+
+    def within(self, namespace: str) -> Kubectl:
+        """Return the same for another namespace."""
+        return Kubectl(self._program, self.config, namespace)
+
+    def run(self, *arguments: str, stdin: str = "", timeout_s: float = _COMMAND_S) -> str:
+        """Return what a command prints. Raises Refused, and TimeoutExpired."""
+        command = [str(self._program), f"--kubeconfig={self.config}", f"--namespace={self.namespace}"]
+        done = subprocess.run(
+            [*command, *arguments],
+            # Beside its settings it would keep a cache of what the server can do, in the user's home.
+            env={**os.environ, "KUBECACHEDIR": str(self.config.with_name("kubectl-cache"))},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, text: str, *flags: str) -> str:
+        """Apply objects, given as YAML."""
+        return self.run("apply", "--filename=-", *flags, stdin=text)
+
+    def get(self, *arguments: str) -> Any:
+        """Return an object."""
+        return json.loads(self.run("get", "--output=json", *arguments))
+
+    def items(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """Return the objects of a kind, those with these labels if there is a selector."""
+        chosen = [f"--selector={selector}"] if selector else []
+        found: list[dict[str, Any]] = self.get(kind, *chosen)["items"]
+        return found

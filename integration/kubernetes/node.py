@@ -1,0 +1,279 @@
+"""A node: kubelet, containerd and kube-proxy in namespaces of their own, as if on a machine of their own.
+
+Its first process holds the namespaces. With that process, the kernel ends every other one in it, the
+containers too, and removes their mounts; only the folders and the control groups have to be removed then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+from attrs import frozen
+
+from integration.kubernetes.parts import CNI
+from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_SOCKET = "/run/containerd/containerd.sock"
+_START_S = 60.0
+_COMMAND_S = 300.0
+_END_S = 20.0
+_POLL_S = 0.05
+PAUSE = "localhost/pause:1"
+
+
+@frozen
+class Place:
+    """Where a node is: its name, its address, the namespace of its network, and the addresses of its pods."""
+
+    name: str
+    address: str
+    network: str
+    pods: str
+
+
+class Node:
+    """A node with `cpu` cores and `memory` MiB for pods; `kubeconfig` is how it reaches the API server.
+
+    All its folders are below `folder`, its control groups below `group`.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        folder: Path,
+        group: str,
+        programs: Mapping[str, Path],
+        kubeconfig: Path,
+        dns: str,
+        services: str,
+        cpu: float,
+        memory: int,
+    ) -> None:
+        self.place = place
+        self._folder = folder
+        self._group = f"{group}/{place.name}"
+        self._programs = programs
+        self._kubeconfig = kubeconfig
+        self._dns = dns
+        self._services = services
+        self._cpu = cpu
+        self._memory = memory
+        self._processes: list[LoggedProcess] = []
+        self._first = 0
+
+    @property
+    def processes(self) -> Sequence[LoggedProcess]:
+        """Return the processes that were started, the first one being that which holds the namespaces."""
+        return self._processes
+
+    def start(self) -> None:
+        """Start its processes; the node registers itself some seconds later. Raises ProcessFailure."""
+        self._folder.mkdir(parents=True)
+        _make_groups(self._group)
+        self._hold()
+        self._write_settings()
+        containerd = self._start(
+            "containerd", ["containerd", "--config", str(self._folder / "containerd.toml")]
+        )
+        containerd.wait_for_line("containerd successfully booted", _START_S)
+        self._start(
+            "kubelet",
+            [
+                str(self._programs["kubelet"]),
+                f"--config={self._folder / 'kubelet.yaml'}",
+                f"--kubeconfig={self._kubeconfig}",
+                f"--node-ip={self.place.address}",
+                f"--hostname-override={self.place.name}",
+            ],
+        )
+        proxy = [str(self._programs["kube-proxy"]), f"--config={self._folder / 'kube-proxy.yaml'}"]
+        self._start("kube-proxy", [*proxy, f"--hostname-override={self.place.name}"])
+
+    def load(self, archive: Path) -> None:
+        """Give the node an image, so that no pod has to pull it. Raises ProcessFailure."""
+        self._ctr("images", "import", str(archive))
+
+    def name_image(self, image: str, other: str) -> None:
+        """Give an image that the node has another name, too. Raises ProcessFailure."""
+        self._ctr("images", "tag", image, other)
+
+    def kill(self) -> None:
+        """End every process of the node at once, as when a machine dies."""
+        for process in self._processes:
+            process.kill()
+
+    def remove(self) -> None:
+        """Remove what is left of a node that was killed; calling it again does nothing."""
+        _remove_groups(self._group)
+
+    def left_over(self) -> list[str]:
+        """Return what remains of a removed node."""
+        ended = [process.name for process in self._processes if not process.wait_until_gone(_END_S)]
+        return [*ended, *(str(path) for path in _groups(self._group) if path.exists())]
+
+    def _hold(self) -> None:
+        """Start the first process, and give it places of its own for what is usually below /run and /var."""
+        own = {"/var/lib": self._folder / "lib", "/var/log": self._folder / "log"}
+        for path in own.values():
+            path.mkdir()
+        lines = [f"mount --bind {path} {place}" for place, path in own.items()]
+        lines += ["mount -t tmpfs tmpfs /run", "mkdir /run/lock", "echo 1 >/proc/sys/net/ipv4/ip_forward"]
+        script = "\n".join(["set -e", *lines, "echo ready", "exec tini -- sleep infinity"])
+        inner = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        command = ["nsenter", f"--net=/run/netns/{self.place.network}", *inner]
+        holder = self._log("node", command)
+        holder.wait_for_line("^ready", _START_S)
+        (child,) = psutil.Process(holder.pid).children()
+        self._first = child.pid
+
+    def _within(self, command: Sequence[str]) -> list[str]:
+        return ["nsenter", f"--target={self._first}", "--mount", "--pid", "--net", "--", *command]
+
+    def _start(self, name: str, command: Sequence[str]) -> LoggedProcess:
+        return self._log(name, self._within(command))
+
+    def _log(self, name: str, command: Sequence[str]) -> LoggedProcess:
+        log = self._folder / f"{name}.log"
+        process = LoggedProcess(
+            f"{self.place.name}'s {name}", command, env=os.environ, log=log, cwd=self._folder
+        )
+        self._processes.append(process)
+        return process
+
+    def _ctr(self, *arguments: str) -> None:
+        command = self._within(["ctr", f"--address={_SOCKET}", "--namespace=k8s.io", *arguments])
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+        if done.returncode != 0:
+            raise ProcessFailure(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
+
+    def _write_settings(self) -> None:
+        networks = self._folder / "networks"
+        networks.mkdir()
+        (networks / "10-pods.conflist").write_text(json.dumps(_pod_network(self.place.pods)))
+        (self._folder / "containerd.toml").write_text(_containerd(networks))
+        (self._folder / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet()))
+        (self._folder / "kube-proxy.yaml").write_text(yaml.safe_dump(self._kube_proxy()))
+
+    def _kubelet(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "containerRuntimeEndpoint": f"unix://{_SOCKET}",
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "clusterDNS": [self._dns],
+            "clusterDomain": "cluster.local",
+            "resolvConf": "",
+            "volumePluginDir": "/var/lib/kubelet/plugins",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": self._group,
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            # The whole machine belongs to others, too: what is not for pods counts as the system's.
+            "enforceNodeAllocatable": [],
+            "systemReserved": _reserved(self._cpu, self._memory),
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "1%",
+                "imagefs.available": "1%",
+            },
+            "nodeStatusUpdateFrequency": "4s",
+        }
+
+    def _kube_proxy(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": "iptables",
+            "clientConnection": {"kubeconfig": str(self._kubeconfig)},
+            # A pod that a service sends to its own node would answer past the node's address translation.
+            "iptables": {"masqueradeAll": True},
+            # Limits of the whole machine, which are not ours to set.
+            "conntrack": {
+                "maxPerCore": 0,
+                "min": 0,
+                "tcpEstablishedTimeout": "0s",
+                "tcpCloseWaitTimeout": "0s",
+            },
+        }
+
+
+def _reserved(cpu: float, memory: int) -> dict[str, str]:
+    cores = max(0.0, (os.cpu_count() or 1) - cpu)
+    rest = max(0, psutil.virtual_memory().total // 2**20 - memory)
+    return {"cpu": f"{round(cores * 1000)}m", "memory": f"{rest}Mi"}
+
+
+def _pod_network(pods: str) -> dict[str, Any]:
+    addresses = {"type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "hairpinMode": True, "ipam": addresses}
+    return {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, {"type": "loopback"}]}
+
+
+def _containerd(networks: Path) -> str:
+    # A process without CAP_SYS_RESOURCE cannot lower an oom_score_adj.
+    return textwrap.dedent(
+        f"""\
+        version = 2
+        disabled_plugins = ["io.containerd.internal.v1.opt"]
+        [grpc]
+          address = "{_SOCKET}"
+        [plugins."io.containerd.grpc.v1.cri"]
+          restrict_oom_score_adj = true
+          sandbox_image = "{PAUSE}"
+        [plugins."io.containerd.grpc.v1.cri".cni]
+          bin_dir = "{CNI}"
+          conf_dir = "{networks}"
+        [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+          runtime_type = "io.containerd.runc.v2"
+        """
+    )
+
+
+# ---- Control groups: kubelet wants its root to exist in each hierarchy.
+
+
+def _groups(name: str) -> list[Path]:
+    """Return the folders of a control group: one, or with version 1 one for each hierarchy."""
+    if (_CGROUPS / "cgroup.controllers").exists():
+        return [_CGROUPS / name.lstrip("/")]
+    hierarchies = [path for path in _CGROUPS.iterdir() if path.is_dir() and not path.is_symlink()]
+    return [path / name.lstrip("/") for path in hierarchies]
+
+
+def _make_groups(name: str) -> None:
+    for group in _groups(name):
+        group.mkdir(parents=True, exist_ok=True)
+        for each in (group.parent, group):
+            for setting in ("cpuset.cpus", "cpuset.mems"):
+                # In version 1 they are empty at first, and a process cannot enter such a group.
+                if (each / setting).exists() and not (each / setting).read_text().strip():
+                    (each / setting).write_text((each.parent / setting).read_text())
+
+
+def _remove_groups(name: str) -> None:
+    deadline = time.monotonic() + _END_S
+    for group in _groups(name):
+        # Its processes have been killed, and leave it one by one.
+        while group.exists():
+            for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+                with suppress(OSError):
+                    folder.rmdir()
+            with suppress(OSError):
+                group.rmdir()
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_POLL_S)
+        with suppress(OSError):
+            group.parent.rmdir()

@@ -1,0 +1,59 @@
+"""Tests of two nodes, one of which is drained: its executors move to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from integration.kubernetes.application import Application, in_client_mode
+from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.cluster import Cluster
+from integration.kubernetes.figures import Figures
+from integration.kubernetes.node import Node
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_EXECUTORS = 2
+
+
+@pytest.fixture(scope="module")
+def other(cluster: Cluster, archive: Path) -> Node:
+    return cluster.add_node(images=[archive])
+
+
+@pytest.fixture(scope="module")
+def app(cluster: Cluster, other: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
+    # The first executors are where there is most room: on the new node.
+    cluster.kubectl.run("cordon", cluster.nodes[0].place.name)
+    with in_client_mode(cluster, tmp_path_factory.mktemp("drained"), conf) as running:
+        running.data.feed.start()
+        running.wait_for(_EXECUTORS)
+        cluster.kubectl.run("uncordon", cluster.nodes[0].place.name)
+        yield running
+
+
+def nodes(app: Application) -> list[str]:
+    """Return the node of each running executor."""
+    running = app.running()
+    return [pod["spec"]["nodeName"] for pod in app.pods() if pod["metadata"]["name"] in running]
+
+
+def test_executors_leave_a_node_that_is_drained(
+    app: Application, cluster: Cluster, other: Node, figures: Figures
+) -> None:
+    assert nodes(app) == [other.place.name] * _EXECUTORS
+    with figures.of("node with both executors drained", app.data):
+        cluster.kubectl.run("drain", other.place.name, "--force", "--timeout=120s", timeout_s=150)
+        eventually(
+            lambda: nodes(app) == [cluster.nodes[0].place.name] * _EXECUTORS, "they moved", every_s=0.2
+        )
+        app.wait_for(_EXECUTORS)
+
+
+def test_the_output_is_exact(app: Application) -> None:
+    app.data.check()

@@ -1,0 +1,67 @@
+"""Tests that a query survives the ways in which Kubernetes loses pods, with exact output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from integration.kubernetes.application import Application, in_client_mode
+from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.cluster import Cluster
+from integration.kubernetes.figures import Figures
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_EXECUTORS = 2
+
+
+@pytest.fixture(scope="module")
+def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
+    with in_client_mode(cluster, tmp_path_factory.mktemp("lost"), conf) as running:
+        running.data.feed.start()
+        running.wait_for(_EXECUTORS)
+        yield running
+
+
+def delete(app: Application, pod: str) -> None:
+    """Delete as a user does: the pod has its grace period."""
+    app.kubectl.run("delete", "pod", pod, "--wait=false")
+
+
+def kill(app: Application, pod: str) -> None:
+    """Delete without a grace period, as when its node has died."""
+    app.kubectl.run("delete", "pod", pod, "--grace-period=0", "--force")
+
+
+def evict(app: Application, pod: str) -> None:
+    """Evict as an autoscaler of nodes, or a drain, does."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = f"/api/v1/namespaces/{app.kubectl.namespace}/pods/{pod}/eviction"
+    app.kubectl.run("create", "--raw", path, "--filename=-", stdin=json.dumps(eviction))
+
+
+def fill_memory(app: Application, pod: str) -> None:
+    """Let the kernel kill the executor because its container is out of memory."""
+    hog = "echo 1000 >/proc/$(pgrep -x java)/oom_score_adj; exec python3 -c 'bytearray(2 << 30)'"
+    # The hog may be killed as well, or end with its container.
+    app.kubectl.run("exec", pod, "--", "sh", "-c", f"({hog}) || true")
+
+
+@pytest.mark.parametrize("lose", [delete, kill, evict, fill_memory])
+def test_a_pod_that_is_lost_is_replaced(
+    app: Application, lose: Callable[[Application, str], None], figures: Figures
+) -> None:
+    lost = app.running()[0]
+    with figures.of(f"a pod of two: {lose.__name__}", app.data):
+        lose(app, lost)
+        eventually(lambda: lost not in app.running() and len(app.running()) == _EXECUTORS, "another pod runs")
+        app.wait_for(_EXECUTORS)
+
+
+def test_the_output_is_exact(app: Application) -> None:
+    app.data.check()

@@ -1,0 +1,147 @@
+"""Tests of pods that do not come: no room, refused by the API server, or without their image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from integration.kubernetes.application import Application, in_client_mode, number_of
+from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.cluster import Cluster
+from integration.kubernetes.figures import Figures
+from integration.kubernetes.images import ELASTIC_IMAGE
+from integration.kubernetes.node import PAUSE
+from integration.streaming.waiting import eventually
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_WANTED = 3
+# Micro-batches that a query goes on with while it waits for pods.
+_BATCHES = 15
+# What is there beside executors: a pod that takes most of the node.
+FILLER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "filler"},
+    "spec": {
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "filler", "image": PAUSE, "resources": {"requests": {"cpu": "1700m"}}}],
+    },
+}
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "few"},
+    "spec": {"hard": {"pods": "1"}},
+}
+LIMITS = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small"},
+    "spec": {"limits": [{"type": "Container", "max": {"memory": "100Mi"}}]},
+}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", 1)
+
+
+@pytest.fixture(scope="module")
+def app(cluster: Cluster, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
+    with in_client_mode(cluster, tmp_path_factory.mktemp("room"), conf) as running:
+        running.data.feed.start()
+        running.wait_for(1)
+        yield running
+
+
+@contextmanager
+def existing(app: Application, what: Mapping[str, object]) -> Iterator[None]:
+    """Create an object, and delete it after the block."""
+    text = yaml.safe_dump(dict(what))
+    app.kubectl.apply(text)
+    try:
+        yield
+    finally:
+        app.kubectl.run("delete", "--filename=-", stdin=text)
+
+
+def goes_on(app: Application) -> None:
+    """Wait for some micro-batches."""
+    before = len(app.data.written())
+    eventually(lambda: len(app.data.written()) >= before + _BATCHES, "the query goes on", every_s=0.2)
+
+
+def newest(app: Application) -> int:
+    """Return the largest id that an executor's pod has had so far, of those that are there."""
+    return max(number_of(pod["metadata"]) for pod in app.pods())
+
+
+def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, figures: Figures) -> None:
+    with existing(app, FILLER):
+        app.kubectl.run("wait", "--for=condition=Ready", "pod/filler", "--timeout=60s")
+        write_bounds(policy, _WANTED)
+        eventually(lambda: len(app.pods()) == _WANTED, "pods are asked for", every_s=0.2)
+        asked = newest(app)
+        goes_on(app)
+        assert (len(app.pods()), newest(app)) == (_WANTED, asked)
+        assert app.slots() < _WANTED
+    with figures.of("room for pending pods", app.data):
+        app.wait_for(_WANTED)
+    assert newest(app) == asked
+
+
+@pytest.mark.parametrize("rule", [QUOTA, LIMITS], ids=lambda rule: str(rule["kind"]))
+def test_pods_that_the_api_server_refuses(
+    app: Application, policy: Path, rule: Mapping[str, object], figures: Figures
+) -> None:
+    write_bounds(policy, 1)
+    app.wait_for(1)
+    eventually(lambda: len(app.pods()) == 1, "the other pods have gone", every_s=0.2)
+    with existing(app, rule):
+        write_bounds(policy, _WANTED)
+        app.process.wait_for_line("forbidden", 60)
+        goes_on(app)
+        assert (len(app.pods()), app.slots()) == (1, 1)
+    with figures.of(f"{rule['kind']} removed", app.data):
+        app.wait_for(_WANTED)
+
+
+def test_the_output_is_exact(app: Application) -> None:
+    app.data.check()
+
+
+def test_an_image_that_arrives_late(
+    app: Application, cluster: Cluster, policy: Path, tmp_path: Path, figures: Figures
+) -> None:
+    late = "localhost/late:1"
+    write_bounds(policy, 1)
+    conf = {
+        **AT_BOUNDS,
+        "spark.elastic.policyFile": str(policy),
+        "spark.kubernetes.executor.container.image": late,
+    }
+    app.process.stop()
+    with in_client_mode(cluster, tmp_path, conf) as other:
+        other.data.feed.start()
+        eventually(lambda: "ImagePullBackOff" in waiting(other), "the image is missing", every_s=0.5)
+        assert other.slots() == 0
+        with figures.of("image that could not be pulled arrives", other.data):
+            cluster.nodes[0].name_image(ELASTIC_IMAGE, late)
+            other.wait_for(1)
+        other.data.check()
+
+
+def waiting(app: Application) -> list[str]:
+    """Return why containers of executors do not run."""
+    states = [
+        status["state"].get("waiting", {})
+        for pod in app.pods()
+        for status in pod["status"].get("containerStatuses", [])
+    ]
+    return [state["reason"] for state in states if state]

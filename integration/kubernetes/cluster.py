@@ -202,6 +202,8 @@ class Cluster:
             f"--service-account-key-file={keys / 'accounts.key'}",
             f"--service-account-signing-key-file={keys / 'accounts.key'}",
             "--authorization-mode=RBAC",
+            # Nodes have no names in any DNS.
+            "--kubelet-preferred-address-types=InternalIP",
             f"--requestheader-client-ca-file={keys / 'proxy.crt'}",
             f"--proxy-client-cert-file={keys / 'proxy.crt'}",
             f"--proxy-client-key-file={keys / 'proxy.key'}",

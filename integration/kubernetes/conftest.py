@@ -44,7 +44,7 @@ def cluster(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Cluster(folder / "cluster") as running:
         running.add_node(images=[archive])
         running.kubectl.run("create", "namespace", NAMESPACE)
-        running.kubectl.apply((MANIFESTS / "submit" / "rbac.yaml").read_text())
+        running.kubectl.within(NAMESPACE).apply((MANIFESTS / "submit" / "rbac.yaml").read_text())
         yield running
     assert running.left_over() == []
     shutil.rmtree(folder)  # gigabytes

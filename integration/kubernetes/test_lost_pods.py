@@ -47,7 +47,7 @@ def evict(app: Application, pod: str) -> None:
 
 def fill_memory(app: Application, pod: str) -> None:
     """Let the kernel kill the executor because its container is out of memory."""
-    hog = "echo 1000 >/proc/$(pgrep -x java)/oom_score_adj; exec python3 -c 'bytearray(2 << 30)'"
+    hog = "echo 1000 >/proc/$(pgrep -x java)/oom_score_adj; exec python3 -c 'b\"x\" * (2 << 30)'"
     # The hog may be killed as well, or end with its container.
     app.kubectl.run("exec", pod, "--", "sh", "-c", f"({hog}) || true")
 

@@ -31,7 +31,7 @@ SPARKS = (supported()[0], next(row for row in supported() if row.minor == "3.5" 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the wheel."""
+    """Return the wheel, built as `make wheel` does."""
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 

@@ -30,6 +30,7 @@ MANIFESTS = Path(__file__).parents[2] / "conf" / "kubernetes"
 API = "/elastic/api/v1"
 NAMESPACE = "spark"
 ACCOUNT = "spark-driver"
+SUBMITTER = "spark-submitter"
 # The program's only query.
 QUERY = "upserts"
 PROGRAM = APPS / "steady_upserts.py"
@@ -107,7 +108,7 @@ class Data:
             # A micro-batch that is being written has no columns yet.
             if any(not (batch / "_SUCCESS").exists() for batch in self.output.iterdir()):
                 return False
-            return last_values(self.output).equals(expected)
+            return bool(last_values(self.output).equals(expected))
 
         eventually(complete, "the output is complete", IN_FORCE_S, every_s=1)
 
@@ -255,7 +256,9 @@ def in_cluster_mode(
         **conf,
     }
     program = [f"local:///opt/app/{PROGRAM.name}", *data.arguments]
-    with _submitted(cluster, folder, ["--deploy-mode", "cluster", *flags], settings, program) as process:
+    with _submitted(
+        cluster, folder, ["--deploy-mode", "cluster", *flags], settings, program, SUBMITTER
+    ) as process:
         name = process.wait_for_line(r"pod name: (\S+-driver)\b", _START_S)[1]
         try:
             address = eventually(lambda: _address(kubectl, name), "the driver runs", _START_S, every_s=0.2)
@@ -266,7 +269,12 @@ def in_cluster_mode(
 
 @contextmanager
 def _submitted(
-    cluster: Cluster, folder: Path, flags: Sequence[str], conf: Mapping[str, str], program: Sequence[str]
+    cluster: Cluster,
+    folder: Path,
+    flags: Sequence[str],
+    conf: Mapping[str, str],
+    program: Sequence[str],
+    account: str = ACCOUNT,
 ) -> Iterator[LoggedProcess]:
     folder.mkdir(parents=True, exist_ok=True)
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", f"k8s://{cluster.server}", *flags]
@@ -275,8 +283,8 @@ def _submitted(
     environment = {
         **isolated_environment(folder / "conf", folder / "local"),
         "SPARK_LOCAL_IP": cluster.host,
-        # The rights of the driver's account, and no others.
-        "KUBECONFIG": str(cluster.account(ACCOUNT, NAMESPACE).config),
+        # The rights of this account, and no others.
+        "KUBECONFIG": str(cluster.account(account, NAMESPACE).config),
     }
     # A pod has a Python of its own.
     environment.pop("PYSPARK_PYTHON")

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from integration.kubernetes.application import MANIFESTS, Application, Data, in_cluster_mode
+from integration.kubernetes.application import (
+    ACCOUNT,
+    MANIFESTS,
+    SUBMITTER,
+    Application,
+    Data,
+    in_cluster_mode,
+)
 from integration.kubernetes.bounds import AT_BOUNDS, bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
@@ -31,6 +38,7 @@ def app(
     cluster: Cluster, data: Data, flags: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Application]:
     set_bounds(cluster, 1)
+    may_submit(cluster)
     with in_cluster_mode(cluster, tmp_path_factory.mktemp("first"), flags, conf(), data) as running:
         data.feed.start()
         yield running
@@ -39,6 +47,17 @@ def app(
 def conf() -> dict[str, str]:
     template = MANIFESTS / "submit" / "driver-pod.yaml"
     return {**AT_BOUNDS, "spark.kubernetes.driver.podTemplateFile": str(template)}
+
+
+def may_submit(cluster: Cluster) -> None:
+    """Give an account the rights of drivers and, as Spark 4.2 needs, to create network policies."""
+    kubectl = cluster.kubectl.within("spark")
+    kubectl.run("create", "serviceaccount", SUBMITTER)
+    policies = "--resource=networkpolicies.networking.k8s.io"
+    kubectl.run("create", "role", SUBMITTER, "--verb=get,create,patch", policies)
+    for role in (ACCOUNT, SUBMITTER):
+        account = f"--serviceaccount=spark:{SUBMITTER}"
+        kubectl.run("create", "rolebinding", f"{SUBMITTER}-as-{role}", f"--role={role}", account)
 
 
 def set_bounds(cluster: Cluster, count: int) -> None:

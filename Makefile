@@ -16,7 +16,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-kubernetes test-matrix test-suites lint format docs pictures demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-kubernetes test-matrix test-suites lint format docs pictures manifests demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ pictures: jar ## make the docs' pictures anew: a simulated day, and the Elastic 
 	  --policy autoscale --svg target/pictures
 	cp target/pictures/autoscale.svg docs/images/simulated.svg
 	SPARK_ELASTIC_PICTURES=docs/images $(BIN)/pytest integration/browser/test_page.py
+
+manifests: venv ## render conf/kubernetes/manifests from the chart (needs Go, from which Helm is built once)
+	$(BIN)/python -m integration.chart.manifests
 
 demo: jar ## watch an application follow a cluster (KEEP=1: leave it running; SOURCE=kafka; MODE=adaptive or autoscale)
 	$(BIN)/spark-elastic demo $(if $(SOURCE),--source $(SOURCE)) $(if $(MODE),--mode $(MODE)) $(if $(KEEP),--keep) \

@@ -28,7 +28,7 @@ _CHECKPOINTS = "integration/streaming/test_checkpoint_command.py"
 _GETTING_STARTED = "integration/docs/test_getting_started.py"
 _NO_INDEX = NotRun("installs the released wheel; the tests run the checkout's own")
 _BENCH = "measures for minutes to hours"
-_OBJECTS = "needs a Kubernetes cluster; tests/unit/test_kubernetes*.py check the objects and the settings"
+_OBJECTS = "needs a Kubernetes cluster; tests/unit/kubernetes checks the objects and the settings"
 
 KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic doctor --live": RunBy("tests/unit/tools/cli/test_doctor_live.py", '"--live"'),
@@ -63,7 +63,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-submit --master yarn .*": RunBy(
         "integration/yarn/test_cluster_mode.py", '"environment/bin/python"'
     ),
-    r"spark-submit --master k8s.*|kubectl .*": NotRun(_OBJECTS),
+    r"spark-submit --master k8s.*|kubectl .*|helm .*": NotRun(_OBJECTS),
     r"spark-submit SUBSTITUTED app.py": RunBy(_GETTING_STARTED, "spark-submit $("),
     r"spark-submit SUBSTITUTED --class Main app.jar": RunBy(_GETTING_STARTED, "--class Main app.jar"),
     r"spark-sql SUBSTITUTED .*": RunBy(_GETTING_STARTED, "$ spark-sql"),

@@ -19,6 +19,7 @@ from spark_elastic_tools.cli.main import cli
 from tests.unit.docs.known import KNOWN
 from tests.unit.docs.pages import CHECKOUT, GUIDE, Block
 from tests.unit.docs.shell import commands
+from tests.unit.kubernetes.rendered import manifest
 
 _SIMULATED = next(pattern for pattern in KNOWN if pattern.endswith("simulate --load .*"))
 
@@ -70,8 +71,13 @@ def test_the_step_of_emr_calls_the_script_where_it_is() -> None:
 def test_prometheus_asks_where_the_metrics_are_and_whom_the_service_names() -> None:
     (job,) = yaml.safe_load(having("yaml", "scrape_configs")[0].text)["scrape_configs"]
     assert job["metrics_path"] == "/elastic/metrics/"
-    service = yaml.safe_load((CHECKOUT / "conf/kubernetes/driver-ui.yaml").read_text(encoding="utf-8"))
-    assert job["relabel_configs"][0]["regex"] == service["metadata"]["name"]
+    kept, *given = job["relabel_configs"]
+    labels = [name.partition("_service_label_")[2] for name in kept["source_labels"]]
+    service = manifest("reactive-hpa").one("Service", "driver")
+    found = {re.sub(r"\W", "_", name): value for name, value in service["metadata"]["labels"].items()}
+    assert kept["regex"] == ";".join(found[label] for label in labels)
+    # What autoscalers select by.
+    assert {each["target_label"] for each in given} == {"namespace", "service"}
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)

@@ -80,7 +80,7 @@ def _download(path: str, version: str) -> dict[str, Any]:
         raise Unavailable(reason)
     with tempfile.TemporaryDirectory() as scratch:  # no go.mod of a checkout may have a say
         found: dict[str, Any] = json.loads(
-            _go(["mod", "download", "-json", f"{path}@{version}"], Path(scratch))
+            go(["mod", "download", "-json", f"{path}@{version}"], Path(scratch))
         )
     return found
 
@@ -102,7 +102,7 @@ def _build(module: Module) -> None:
         flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in module.variables.items())]
         for name, package in module.programs.items():
             options = ["-mod=mod", "-trimpath", f"-ldflags={' '.join(flags)}", "-o", str(built / name)]
-            _go(["build", *options, package], work)
+            go(["build", *options, package], work)
         # Renamed when complete, so that a folder that exists is always complete.
         built.rename(target)
 
@@ -117,14 +117,15 @@ def _require(module: Module, found: Mapping[str, Any], work: Path) -> None:
     sums = Path(found["Dir"], "go.sum")
     if sums.is_file():
         shutil.copyfile(sums, work / "go.sum")
-    replaced = json.loads(_go(["mod", "edit", "-json"], work)).get("Replace") or []
+    replaced = json.loads(go(["mod", "edit", "-json"], work)).get("Replace") or []
     beside = [each["Old"]["Path"] for each in replaced if not each["New"].get("Version")]
     version = re.sub(r"^v1\.", "v0.", module.version)
     edits = [f"-replace={name}={name}@{version}" for name in beside]
-    _go(["mod", "edit", "-module=parts", f"-require={module.path}@{module.version}", *edits], work)
+    go(["mod", "edit", "-module=parts", f"-require={module.path}@{module.version}", *edits], work)
 
 
-def _go(arguments: list[str], folder: Path) -> str:
+def go(arguments: list[str], folder: Path) -> str:
+    """Run a command of Go in a folder and return what it prints. Raises Unavailable if it fails."""
     # Behind whatever else runs on the machine, and untouched by what else is set for Go.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
     done = subprocess.run(

@@ -1,6 +1,6 @@
 """Tests that operators take what the chart renders for them, by the schemas of their releases.
 
-Those of Apache's and of Prometheus' operator are in no registry: tests/unit/kubernetes lists the fields in use.
+Those of Apache's and of Prometheus' operator are in no registry: tests/unit/kubernetes lists their fields.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from integration.go_modules import Unavailable
 from integration.kubernetes.images import Images
-from integration.kubernetes.parts import Unavailable, programs
+from integration.kubernetes.parts import programs
 
 
 def main() -> None:

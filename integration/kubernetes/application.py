@@ -29,7 +29,7 @@ from spark_elastic_lab.demo.source import Steady
 MANIFESTS = Path(__file__).parents[2] / "conf" / "kubernetes"
 API = "/elastic/api/v1"
 NAMESPACE = "spark"
-ACCOUNT = "spark-driver"
+ACCOUNT = "orders-driver"
 SUBMITTER = "spark-submitter"
 # The program's only query.
 QUERY = "upserts"

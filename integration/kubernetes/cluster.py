@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from integration.chaos.network import NotAllowed, network
+from integration.go_modules import Unavailable
 from integration.kubernetes.images import Images
 from integration.kubernetes.kubectl import Kubectl, Refused
 from integration.kubernetes.node import PAUSE, Node, Place
-from integration.kubernetes.parts import Unavailable, programs
+from integration.kubernetes.parts import programs
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
 if TYPE_CHECKING:

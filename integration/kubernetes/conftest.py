@@ -44,7 +44,8 @@ def cluster(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with Cluster(folder / "cluster") as running:
         running.add_node(images=[archive])
         running.kubectl.run("create", "namespace", NAMESPACE)
-        running.kubectl.within(NAMESPACE).apply((MANIFESTS / "submit" / "rbac.yaml").read_text())
+        objects = (MANIFESTS / "manifests" / "adaptive-submit.yaml").read_text()
+        running.kubectl.within(NAMESPACE).apply(objects)
         yield running
     assert running.left_over() == []
     shutil.rmtree(folder)  # gigabytes

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from integration.kubernetes.parts import Unavailable
+from integration.go_modules import Unavailable
 from spark_elastic_lab.demo.cluster import spark_home
 from spark_elastic_tools.maven import cache_dir, locked
 

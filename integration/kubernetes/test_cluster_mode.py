@@ -66,7 +66,7 @@ def set_bounds(cluster: Cluster, count: int) -> None:
     made = kubectl.run(
         "create",
         "configmap",
-        "spark-elastic-policy",
+        "orders-driver",
         f"--from-literal=policy.yaml={bounds(count)}",
         "--dry-run=client",
         "--output=yaml",

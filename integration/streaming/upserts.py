@@ -54,7 +54,7 @@ def _in_order(rows: pa.Table) -> pa.Table:
 def last_values(output: Path) -> pa.Table:
     """Return the last count and sum of each key over all written micro-batches."""
     last: dict[int, tuple[int, int]] = {}
-    for batch in sorted(path for path in output.iterdir() if path.is_dir()):
+    for batch in sorted(done.parent for done in output.glob("*/_SUCCESS")):
         table = pq.read_table(batch)
         columns = (table[name].to_pylist() for name in ("key", "n", "total"))
         last.update((key, (n, total)) for key, n, total in zip(*columns, strict=True))

@@ -149,9 +149,9 @@ def installed(cluster: Cluster, folder: Path, mode: str, **chosen: Any) -> Itera
         try:
             release.helm("uninstall", RELEASE, "--wait", "--ignore-not-found")
             left = "all,configmaps,roles,rolebindings,serviceaccounts,networkpolicies,poddisruptionbudgets"
-            chosen = f"app.kubernetes.io/instance={RELEASE}"
+            ours = f"app.kubernetes.io/instance={RELEASE}"
             # Pods end after the objects that they belong to.
-            eventually(lambda: kubectl.items(left, chosen) == [], "nothing is left", every_s=0.5)
+            eventually(lambda: kubectl.items(left, ours) == [], "nothing is left", every_s=0.5)
         finally:
             kubectl.run("delete", "--filename=-", "--ignore-not-found", stdin=objects)
             cluster.kubectl.run("delete", "namespace", NAMESPACE)

@@ -142,6 +142,8 @@ def installed(cluster: Cluster, folder: Path, mode: str, **chosen: Any) -> Itera
     release = Release(cluster, data, values(data, mode, **chosen))
     try:
         release.put({}, "--wait", "--timeout=5m")
+        # On few cores each micro-batch takes long: the input must not run ahead of the query.
+        data.feed.pace(2.0)
         data.feed.start()
         yield release
     finally:

@@ -51,6 +51,6 @@ def test_what_it_would_refuse_is_found(cluster: Cluster) -> None:
     broken = next(each for each in yaml.safe_load_all(text) if each and each["kind"] == "Deployment")
     broken["spec"]["template"]["spec"]["graceperiod"] = 1
     with pytest.raises(Refused, match="graceperiod"):
-        cluster.kubectl.apply(
+        cluster.kubectl.within("spark").apply(
             yaml.safe_dump(broken), "--server-side", "--dry-run=server", "--validate=strict"
         )

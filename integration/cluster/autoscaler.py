@@ -78,7 +78,7 @@ class Autoscaler:
         self.looks.append(Look(now, value, before, wanted))
 
     def _remove(self, worker: Worker) -> None:
-        """Do what the hook of conf/kubernetes/workers.yaml and then Kubernetes do."""
+        """Do what the hook of workers in conf/kubernetes/chart and then Kubernetes do."""
         self.app.cluster.decommission_worker(worker)
         deadline = time.monotonic() + _LEAVING_S
         while executors(worker) and time.monotonic() < deadline:

@@ -8,6 +8,7 @@ only with a new major version (before 1.0: a new minor one), for which the file 
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -95,8 +96,10 @@ def _policies() -> Iterator[tuple[str, str]]:
         exported = getattr(policies, name)
         yield name, "type"
         if attrs.has(exported):
+            # As they are written: attrs knows resolved types once something has asked for them.
+            written = {k: v for base in exported.__mro__ for k, v in inspect.get_annotations(base).items()}
             for field in attrs.fields(exported):
-                yield f"{name}.{field.name}", str(field.type)
+                yield f"{name}.{field.name}", str(written[field.name])
 
 
 if __name__ == "__main__":

@@ -34,11 +34,16 @@ _STAGE = "SparkListenerStageCompleted"
 _EVENTS, _RECORDED = "events", "stages.json"
 
 
+_COUNTER = "internal.metrics."
+_TASKS = "Number of Tasks"
+
+
 @frozen
 class Metric:
     """A number of a run: its `name` in JSON, its `title`, and its unit: s, B or nothing.
 
-    `recorded` is sparkMeasure's name, in ms if the unit is s; `counters` are Spark's, in `per_second`.
+    `recorded` is sparkMeasure's name, None if it comes from elsewhere; its times are ms. `counters` are those
+    of a stage in an event log, whose sum has `divisor` in a unit.
     """
 
     name: str
@@ -46,36 +51,33 @@ class Metric:
     unit: str = ""
     recorded: str | None = None
     counters: tuple[str, ...] = ()
-    per_second: int = 1_000
+    divisor: int = 1
+
+
+def _time(name: str, title: str, recorded: str, divisor: int = 1_000) -> Metric:
+    return Metric(name, title, "s", recorded, (f"{_COUNTER}{recorded}",), divisor)
+
+
+def _bytes(name: str, title: str, recorded: str, *counters: str) -> Metric:
+    return Metric(name, title, "B", recorded, tuple(f"{_COUNTER}{counter}" for counter in counters))
 
 
 WALL = "wallSeconds"
 EXECUTORS = "executorSeconds"
+_READ = ("shuffle.read.remoteBytesRead", "shuffle.read.localBytesRead")
 METRICS = (
     Metric(WALL, "wall time", "s"),
     Metric(EXECUTORS, "executor time", "s"),
-    Metric("tasks", "tasks", "", "numTasks"),
-    Metric("taskSeconds", "task time", "s", "executorRunTime", ("executorRunTime",)),
-    Metric("cpuSeconds", "CPU time", "s", "executorCpuTime", ("executorCpuTime",), 1_000_000_000),
-    Metric("gcSeconds", "GC time", "s", "jvmGCTime", ("jvmGCTime",)),
-    Metric("bytesRead", "read", "B", "bytesRead", ("input.bytesRead",)),
-    Metric("bytesWritten", "written", "B", "bytesWritten", ("output.bytesWritten",)),
-    Metric(
-        "shuffleBytesRead",
-        "shuffle read",
-        "B",
-        "shuffleTotalBytesRead",
-        ("shuffle.read.remoteBytesRead", "shuffle.read.localBytesRead"),
-    ),
-    Metric(
-        "shuffleBytesWritten",
-        "shuffle written",
-        "B",
-        "shuffleBytesWritten",
-        ("shuffle.write.bytesWritten",),
-    ),
-    Metric("memoryBytesSpilled", "spilled memory", "B", "memoryBytesSpilled", ("memoryBytesSpilled",)),
-    Metric("diskBytesSpilled", "spilled to disk", "B", "diskBytesSpilled", ("diskBytesSpilled",)),
+    Metric("tasks", "tasks", "", "numTasks", (_TASKS,)),
+    _time("taskSeconds", "task time", "executorRunTime"),
+    _time("cpuSeconds", "CPU time", "executorCpuTime", 1_000_000_000),
+    _time("gcSeconds", "GC time", "jvmGCTime"),
+    _bytes("bytesRead", "read", "bytesRead", "input.bytesRead"),
+    _bytes("bytesWritten", "written", "bytesWritten", "output.bytesWritten"),
+    _bytes("shuffleBytesRead", "shuffle read", "shuffleTotalBytesRead", *_READ),
+    _bytes("shuffleBytesWritten", "shuffle written", "shuffleBytesWritten", "shuffle.write.bytesWritten"),
+    _bytes("memoryBytesSpilled", "spilled memory", "memoryBytesSpilled", "memoryBytesSpilled"),
+    _bytes("diskBytesSpilled", "spilled to disk", "diskBytesSpilled", "diskBytesSpilled"),
 )
 
 
@@ -166,15 +168,13 @@ def _events(folder: Path) -> tuple[Told, Cost]:
 
 def _counted(stages: Iterable[Mapping[str, Any]]) -> Cost:
     """Add up the counters of stages in an event log; Spark leaves out those that are 0."""
-    sums = dict.fromkeys((metric.name for metric in METRICS if metric.recorded), 0.0)
+    sums = {metric: 0 for metric in METRICS if metric.recorded is not None}
     for stage in stages:
         there = {one["Name"]: one["Value"] for one in stage["Accumulables"] if "Value" in one}
-        for metric in METRICS:
-            divisor = metric.per_second if metric.unit == "s" else 1
-            for counter in metric.counters:
-                sums[metric.name] += int(there.get(f"internal.metrics.{counter}", 0)) / divisor
-        sums["tasks"] += stage["Number of Tasks"]
-    return sums
+        there[_TASKS] = stage[_TASKS]
+        for metric in sums:
+            sums[metric] += sum(int(there.get(counter, 0)) for counter in metric.counters)
+    return {metric.name: total / metric.divisor for metric, total in sums.items()}
 
 
 def _recorded(file: Path) -> Cost:

@@ -67,7 +67,7 @@ def test_spark_measure_and_the_event_log_agree(tmp_path: Path, monkeypatch: pyte
     keep = tmp_path / "keep"
     result = run(tmp_path, monkeypatch, "--keep", str(keep), "--measure-jar", str(jar))
     assert result.exit_code == 0, result.output
-    assert f"stages measured by sparkMeasure ({jar.name})" in result.stdout
+    assert f"Stages were measured by sparkMeasure ({jar.name})." in result.stdout
     assert "Output: the same 100 rows (parquet)" in result.stdout
     for side in ("plain", "elastic"):
         folder = keep / f"1-{side}"

@@ -20,6 +20,8 @@ from spark_elastic_lab.demo.processes import LoggedProcess
 
 _ROWS = Path(__file__).with_name("rows.py")
 _GRACE_S = 20.0
+_LAST_LINES = 40
+"""Spark writes some twenty lines after an error, as it stops."""
 _SECOND_LOOK_S = 3_600.0
 _EXISTS = re.compile(r"PATH_ALREADY_EXISTS|path \S+ already exists", re.IGNORECASE)
 #: Settings with which the outputs are read, as the job wrote them.
@@ -120,7 +122,7 @@ def _wait(
         code = None
         while code is None:
             code = process.wait(_SECOND_LOOK_S)
-        return code, time.monotonic() - began, process.log_tail()
+        return code, time.monotonic() - began, process.log_tail(_LAST_LINES)
     finally:
         if process.running:
             process.stop(_GRACE_S)

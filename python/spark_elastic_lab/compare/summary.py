@@ -122,10 +122,7 @@ def as_text(compared: Compared) -> str:
 
 def _lines(compared: Compared) -> Iterator[str]:
     count = "1 round" if compared.rounds == 1 else f"{compared.rounds} rounds"
-    yield (
-        f"{compared.spark}, plain and {compared.mode}: {count}, in turns; "
-        f"stages measured by {compared.measured_by}"
-    )
+    yield f"{compared.spark}, plain and {compared.mode}: {count}, in turns"
     if compared.failed is not None:
         yield f"Nothing is compared: {compared.failed}"
         yield compared.failed.log
@@ -138,6 +135,7 @@ def _lines(compared: Compared) -> Iterator[str]:
         times = f"{ratio:.2f} ×" if ratio is not None else "-"
         spread = _range(ratios) if len(ratios) > 1 else ""
         yield f"  {metric.title:15}{plain:>12}{elastic:>12}{times:>9}  {spread}".rstrip()
+    yield f"Stages were measured by {compared.measured_by}."
     yield f"Output: {_output(compared)}"
     said = unsure(compared)
     if said:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -115,6 +116,16 @@ def measure_jar(spark: Spark | None) -> Path:
         f"Maven has no sparkMeasure {installed} or {_RELEASE} for Scala {spark.scala}: name its jar with "
         "--measure-jar"
     )
+
+
+def check_jar(jar: Path, spark: Spark | None) -> None:
+    """Raise CostError if the name of sparkMeasure's jar has another Scala: Spark would not start with it."""
+    named = re.match(r"spark-measure_([\d.]+)-", jar.name)
+    if named is not None and spark is not None and spark.scala not in (None, named[1]):
+        raise CostError(
+            f"{jar.name} is for Scala {named[1]}, but {spark} is not: name the jar "
+            f"spark-measure_{spark.scala}-….jar"
+        )
 
 
 # ---- What a run is measured with.

@@ -29,7 +29,7 @@ from spark_elastic_lab.compare.command import (
     settings_of,
     spark_of,
 )
-from spark_elastic_lab.compare.cost import WALL, CostError, measure_jar
+from spark_elastic_lab.compare.cost import WALL, CostError, check_jar, measure_jar
 from spark_elastic_lab.compare.run import Failed, Plan, Run, compare_outputs, run_rounds
 from spark_elastic_lab.compare.sides import elastic_settings, plain_settings
 from spark_elastic_lab.compare.summary import Compared, as_data, as_text
@@ -140,7 +140,7 @@ def _planned(
         command=command,
         conf=conf,
         settings={"plain": plain_settings(conf), "elastic": elastic},
-        jar=typed_jar.absolute() if typed_jar is not None else _measure_jar(spark),
+        jar=_measure_jar(spark, typed_jar),
         output=output,
         options=dict(map(_option, reader_options)),
     )
@@ -153,7 +153,13 @@ def _planned(
     )
 
 
-def _measure_jar(spark: Spark | None) -> Path | None:
+def _measure_jar(spark: Spark | None, typed: Path | None) -> Path | None:
+    if typed is not None:
+        try:
+            check_jar(typed, spark)
+        except CostError as error:
+            raise CommandError(f"--measure-jar {error}") from error
+        return typed.absolute()
     try:
         return measure_jar(spark)
     except CostError as error:

@@ -157,6 +157,15 @@ def test_spark_measure_is_used_if_its_jar_is_there(machine: Machine) -> None:
     assert paths == [f"/opt/a.jar:{jar}", f"/opt/a.jar:{machine.folder / JAR}:{jar}"]
 
 
+def test_a_jar_for_another_scala_is_refused_before_anything_runs(machine: Machine) -> None:
+    jar = machine.folder / "spark-measure_2.12-0.24.jar"
+    jar.touch()
+    result = run("--measure-jar", str(jar), *SUBMIT)
+    assert result.exit_code == 2
+    assert "is for Scala 2.12, but Spark 4.2.0 with Scala 2.13 is not" in " ".join(result.stderr.split())
+    assert machine.calls == []
+
+
 def test_lists_in_the_command_are_kept(machine: Machine) -> None:
     data("-n", "1", "--", "spark-submit", "--jars", "a.jar", "--conf", "spark.plugins=a.Plugin", "app.py")
     plain, with_plugin = machine.calls

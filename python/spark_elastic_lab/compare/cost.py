@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -164,28 +164,26 @@ def _events(folder: Path) -> tuple[Told, Cost]:
         ) from None
     if len(logs) > 1:
         raise CostError(f"the command ran {len(logs)} Spark applications: compare one at a time")
-    told, stages = Told(on_stage=lambda _: None), []
+    told = Told(on_stage=lambda _: None)
+    sums = {metric: 0 for metric in METRICS if metric.recorded is not None}
     try:
         for event in logs[0].events(Told.wants):
             told.read([event])
             if event["Event"] == _STAGE:
-                stages.append(event["Stage Info"])
+                _count(event["Stage Info"], sums)
     except (LogError, KeyError, TypeError, ValueError) as error:
         raise CostError(
             f"the event log cannot be read ({error}): was it written by Spark 3.5 to 4.3?"
         ) from error
-    return told, _counted(stages)
+    return told, {metric.name: total / metric.divisor for metric, total in sums.items()}
 
 
-def _counted(stages: Iterable[Mapping[str, Any]]) -> Cost:
-    """Add up the counters of stages in an event log; Spark leaves out those that are 0."""
-    sums = {metric: 0 for metric in METRICS if metric.recorded is not None}
-    for stage in stages:
-        there = {one["Name"]: one["Value"] for one in stage["Accumulables"] if "Value" in one}
-        there[_TASKS] = stage[_TASKS]
-        for metric in sums:
-            sums[metric] += sum(int(there.get(counter, 0)) for counter in metric.counters)
-    return {metric.name: total / metric.divisor for metric, total in sums.items()}
+def _count(stage: Mapping[str, Any], sums: dict[Metric, int]) -> None:
+    """Add the counters of a stage in an event log; Spark leaves out those that are 0."""
+    there = {one["Name"]: one["Value"] for one in stage["Accumulables"] if "Value" in one}
+    there[_TASKS] = stage[_TASKS]
+    for metric in sums:
+        sums[metric] += sum(int(there.get(counter, 0)) for counter in metric.counters)
 
 
 def _recorded(file: Path) -> Cost:

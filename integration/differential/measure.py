@@ -10,9 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_elastic.installation import installed_spark
-from spark_elastic_tools.maven import FetchError, fetch
+from spark_elastic_lab.compare.cost import CostError, measure_jar
 
-_VERSION = "0.28"
 _CLASS = "ch.cern.sparkmeasure.StageMetrics"
 MEASURED = "measured"
 #: Those of its forty metrics that depend on the choice of partitions; ms and bytes.
@@ -21,14 +20,11 @@ NUMBERS = ("numTasks", "executorRunTime", "executorCpuTime", "peakExecutionMemor
 
 def jar() -> Path | None:
     """Return sparkMeasure's jar for the installed Spark; if there is none, print why and return None."""
-    spark = installed_spark()
-    scala = spark.scala if spark is not None else None
     try:
-        (found,) = fetch(f"ch.cern.sparkmeasure:spark-measure_{scala}:{_VERSION}", transitive=False)
-    except FetchError as error:
-        print(f"nothing is measured: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
+        return measure_jar(installed_spark())
+    except CostError as error:
+        print(f"nothing is measured: {error}", file=sys.stderr, flush=True)
         return None
-    return found
 
 
 class Meter:

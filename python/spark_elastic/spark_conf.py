@@ -46,7 +46,7 @@ def plugin_conf(
     if mode is not None and modes and settings[MODE] != load({MODE.full_name: mode})[MODE]:
         raise ConflictError(f"{modes[0]} is '{existing[modes[0]]}' already: remove it, or ask for that mode")
     added = {
-        PLUGINS: _append(existing.get(PLUGINS, ""), PLUGIN, ","),
+        PLUGINS: with_entry(existing.get(PLUGINS, ""), PLUGIN, ","),
         **with_jar(existing, jar),
     }
     if not modes:
@@ -64,6 +64,12 @@ def with_jar(existing: Mapping[str, str], jar: Path) -> dict[str, str]:
         JARS: _append_jar(existing, JARS, jar, ","),
         DRIVER_CLASS_PATH: _append_jar(existing, DRIVER_CLASS_PATH, jar, os.pathsep),
     }
+
+
+def with_entry(value: str, entry: str, separator: str) -> str:
+    """Return a list, as a setting writes it, with an entry that it may have already."""
+    entries = _entries(value, separator)
+    return separator.join(entries if entry in entries else [*entries, entry])
 
 
 def has_jar(value: str, separator: str) -> list[str]:
@@ -118,11 +124,6 @@ def submit_arguments(text: str) -> list[tuple[str, str]]:
     return result
 
 
-def _append(value: str, entry: str, separator: str) -> str:
-    entries = _entries(value, separator)
-    return separator.join(entries if entry in entries else [*entries, entry])
-
-
 def _append_jar(existing: Mapping[str, str], key: str, jar: Path, separator: str) -> str:
     value = existing.get(key, "")
     for entry in has_jar(value, separator):
@@ -131,7 +132,7 @@ def _append_jar(existing: Mapping[str, str], key: str, jar: Path, separator: str
                 f"{key} has {entry}, but this installation needs {jar.name}: remove the former"
             )
         return value
-    return _append(value, str(jar), separator)
+    return with_entry(value, str(jar), separator)
 
 
 def _entries(value: str, separator: str) -> list[str]:

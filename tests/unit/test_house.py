@@ -43,7 +43,7 @@ def test_the_wheel_allows_the_spark_versions_of_the_list_and_no_others() -> None
     assert not pyspark.contains(".".join(map(str, min(minors))) + ".0.dev0")
 
 
-@pytest.mark.parametrize("extra", ["", "cli", "demo", "logs", "pyspark"])
+@pytest.mark.parametrize("extra", ["", "cli", "demo", "logs", "measure", "pyspark"])
 def test_what_users_install_is_bounded_on_both_sides(extra: str) -> None:
     bounds = {r.name: {one.operator for one in r.specifier} for r in required(extra)}
     assert bounds.pop("tzdata") == set()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -42,6 +40,7 @@ from spark_elastic_tools.checkpoint.report import (
 )
 from spark_elastic_tools.checkpoint.session import HadoopFiles, JavaError, NoSparkError, session
 from spark_elastic_tools.checkpoint.sink_log import FOLDER, cannot_end, later, unfit
+from spark_elastic_tools.cli.signals import signals_interrupt
 from spark_elastic_tools.live import shown
 
 _EXIT_FAILED = 1
@@ -411,7 +410,7 @@ def _opened(path: str, settings: Sequence[str], master: str) -> Iterator[_Opened
     """Start Spark for a checkpoint; what goes wrong is one message and the exit code 1."""
     conf = _conf(settings)
     try:
-        with _signals_interrupt(), session(master, conf) as spark:
+        with signals_interrupt(), session(master, conf) as spark:
             yield _Opened(spark, path)
     except (NoSparkError, NoCheckpointError) as error:
         raise click.ClickException(str(error)) from error
@@ -437,18 +436,3 @@ def _conf(settings: Sequence[str]) -> Mapping[str, str]:
             )
         found[key] = value
     return found
-
-
-@contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like Ctrl-C, so that Spark is stopped."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

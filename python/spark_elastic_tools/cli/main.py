@@ -18,7 +18,7 @@ except ModuleNotFoundError as missing:
 _COMMANDS = (
     *("demo", "conf", "jar", "init-script", "doctor"),
     *("status", "watch", "explain", "history", "rescale", "savepoint", "stop"),
-    *("replay", "simulate", "advise", "checkpoint", "completion"),
+    *("replay", "simulate", "advise", "compare", "checkpoint", "completion"),
 )
 
 

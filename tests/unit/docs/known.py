@@ -51,6 +51,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"spark-elastic simulate scenario.yaml .*": RunBy("tests/unit/tools/cli/test_simulate.py", '"--compare"'),
     r"spark-elastic advise http:.*": RunBy("integration/advice/test_advise.py", "advise(url)"),
     r"spark-elastic advise .*": RunBy("tests/unit/tools/cli/test_advise.py", '"advise", *args'),
+    r"spark-elastic compare .*": RunBy("integration/compare/test_compare.py", '"compare", "-n", "1"'),
     r"spark-elastic checkpoint inspect s3a:.*": NotRun(
         "needs an object store; integration/streaming/test_checkpoint_command.py inspects local checkpoints"
     ),

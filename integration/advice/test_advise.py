@@ -39,7 +39,9 @@ def conf_of(logs: Path, codec: str, *, rolling: bool) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "codec", [CODECS[0], *(pytest.param(codec, marks=pytest.mark.slow) for codec in CODECS[1:])]
+)
 def test_a_log_is_read_however_it_is_compressed(tmp_path: Path, codec: str) -> None:
     logs = tmp_path / "logs"
     run(tmp_path, "batch", conf_of(logs, codec, rolling=codec == "zstd"), 0, workers=1)

@@ -120,4 +120,4 @@ def test_the_name_stays_a_function_when_its_module_is_loaded() -> None:
     import spark_elastic.configure
 
     assert callable(spark_elastic.configure)
-    assert set(spark_elastic.__all__) == {"__version__", "configure"}
+    assert set(spark_elastic.__all__) == {"__version__", "configure", "report"}

@@ -6,11 +6,20 @@ The links meet in a bridge. It has its own namespace, to which this machine's fi
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+
+import psutil
+
+from spark_elastic_tools.maven import locked
 
 _COMMAND_S = 30.0
+_END_S = 10.0
+_POLL_S = 0.05
 # Few networks use such addresses, and those that the machine has a route to are skipped.
 _SECOND = range(201, 251)
 # The number of workers with the same first three address bytes.
@@ -32,7 +41,7 @@ class Network:
 
     def __init__(self, closing: ExitStack, name: str = "chaos") -> None:
         self._closing = closing
-        # Two concurrent runs must not collide.
+        # Two concurrent runs must not collide, and what a killed one left has to be found.
         self.name = f"{name}{os.getpid()}"
         self._front = _free_addresses()
         self._ports: dict[str, str] = {}
@@ -116,10 +125,43 @@ class Network:
 def network(name: str = "chaos") -> Iterator[Network]:
     """Create a network, which is removed after the block. Raises NotAllowed.
 
-    A namespace lives as long as any process in it: end these processes first.
+    A namespace lives as long as any process in it: end these processes first. Networks of the same name that
+    killed processes have left are removed before.
     """
+    remove_abandoned(name)
     with ExitStack() as closing:
         yield Network(closing, name)
+
+
+def has_ended(owner: int) -> bool:
+    """Return whether what is named after this process id belongs to no living process."""
+    return not psutil.pid_exists(owner)
+
+
+def remove_abandoned(name: str) -> None:
+    """Remove networks of this name whose process has ended, and end what runs in them. Raises NotAllowed."""
+    with locked("networks"):
+        namespaces = _abandoned(rf"^({name}(\d+)-\w+)", _run("ip", "netns", "list"))
+        for namespace in namespaces:
+            _end_processes(namespace)
+        for link in _abandoned(rf"^\d+: ({name}(\d+))[@:]", _run("ip", "-o", "link", "show")):
+            _run("ip", "link", "delete", link)
+        for namespace in namespaces:
+            _run("ip", "netns", "delete", namespace)
+
+
+def _abandoned(pattern: str, listed: str) -> list[str]:
+    found = re.finditer(pattern, listed, re.MULTILINE)
+    return [each[1] for each in found if has_ended(int(each[2]))]
+
+
+def _end_processes(namespace: str) -> None:
+    deadline = time.monotonic() + _END_S
+    while (found := _run("ip", "netns", "pids", namespace).split()) and time.monotonic() < deadline:
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        time.sleep(_POLL_S)
 
 
 def why_not() -> str | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.usefixtures("allowed")]
 
+_CHECKOUT = Path(__file__).parents[2]
 _PORT = 5000
 _ENOUGH_S, _TOO_LONG_S = 30.0, 3.0
 # Reads everything that arrives on each connection, and answers when it is complete.
@@ -147,6 +149,42 @@ def test_connections_are_reset(family: socket.AddressFamily) -> None:
         for end in (client, accepted):
             with pytest.raises(ConnectionError):
                 end.sendall(b"x")
+
+
+_KILLED = """
+import subprocess, time
+from integration.chaos.network import network
+with network() as made:
+    _, within = made.join()
+    subprocess.Popen([*within, "sleep", "infinity"])
+    print(made.name, flush=True)
+    time.sleep(600)
+"""
+
+
+def ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(apart: Network) -> None:
+    command = [sys.executable, "-c", _KILLED]
+    with subprocess.Popen(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        process.kill()
+    (left,) = subprocess.run(
+        ["ip", "netns", "pids", f"{name}-1"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert name in all_there_is()
+    another = "from integration.chaos.network import why_not; assert why_not() is None"
+    subprocess.run([sys.executable, "-c", another], cwd=_CHECKOUT, check=True)
+    eventually(lambda: name not in all_there_is(), "it is removed")
+    assert ended(int(left))
+    # Another that is in use stays.
+    assert apart.name in all_there_is()
 
 
 def test_nothing_of_a_network_is_left() -> None:

@@ -16,6 +16,7 @@ from attrs import define, field
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import ELASTIC_IMAGE
 from integration.kubernetes.kubectl import Kubectl, Refused
+from integration.kubernetes.leftovers import tied
 from integration.streaming.driver import PLUGIN
 from integration.streaming.http import Client
 from integration.streaming.launch import APPS
@@ -36,6 +37,8 @@ QUERY = "upserts"
 PROGRAM = APPS / "steady_upserts.py"
 _KEYS = 40
 _FILE_INTERVAL_S = 0.5
+# A query that has paused catches up in few micro-batches, however slow each of them is.
+FILES_PER_BATCH = 50
 _UI_PORT = 4040
 _START_S = 180.0
 _END_S = 20.0
@@ -86,7 +89,7 @@ class Data:
 
     @property
     def arguments(self) -> list[str]:
-        return [str(self.input), str(self.checkpoint), str(self.output)]
+        return [str(self.input), str(self.checkpoint), str(self.output), str(FILES_PER_BATCH)]
 
     def written(self) -> list[float]:
         """Return when each micro-batch was written, in epoch seconds, the earliest first."""
@@ -289,7 +292,7 @@ def _submitted(
     # A pod has a Python of its own.
     environment.pop("PYSPARK_PYTHON")
     log = folder / "spark-submit.log"
-    process = LoggedProcess("spark-submit", [*command, *program], env=environment, log=log, cwd=folder)
+    process = LoggedProcess("spark-submit", tied([*command, *program]), env=environment, log=log, cwd=folder)
     try:
         yield process
     finally:

@@ -20,8 +20,10 @@ import yaml
 
 from integration.chaos.network import NotAllowed, network
 from integration.go_modules import Unavailable
+from integration.kubernetes.groups import groups, remove_groups
 from integration.kubernetes.images import Images
 from integration.kubernetes.kubectl import Kubectl, Refused
+from integration.kubernetes.leftovers import NETWORK, tied
 from integration.kubernetes.node import PAUSE, Node, Place
 from integration.kubernetes.parts import programs
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
@@ -56,7 +58,7 @@ class Cluster:
         try:
             self._programs = programs()
             self._pause = Images(self._folder / "images").program(self._programs["pause"], PAUSE)
-            self._network = self._closing.enter_context(network("kube"))
+            self._network = self._closing.enter_context(network(NETWORK))
             self._start()
         except NotAllowed as error:
             self.stop()
@@ -126,8 +128,8 @@ class Cluster:
             node.kill()
         for process in reversed(self._processes):
             process.kill()
-        for node in self.nodes:
-            node.remove()
+        if self.nodes:
+            remove_groups(f"/{self._network.name}")
         self._closing.close()
 
     def left_over(self) -> list[str]:
@@ -139,6 +141,7 @@ class Cluster:
         mounts = Path("/proc/self/mountinfo").read_text()
         ours = [line for line in namespaces.splitlines() if line.startswith(f"{self._network.name}-")]
         ours += [line for line in mounts.splitlines() if f" {self._folder}/" in line]
+        ours += [str(group) for group in groups(f"/{self._network.name}") if group.exists()]
         return [*ended, *ours, *(each for node in self.nodes for each in node.left_over())]
 
     def _start(self) -> None:
@@ -220,7 +223,7 @@ class Cluster:
     def _run(self, name: str, *arguments: str) -> LoggedProcess:
         process = LoggedProcess(
             name,
-            [*self._prefix, str(self._programs[name]), *arguments],
+            tied([*self._prefix, str(self._programs[name]), *arguments]),
             env=os.environ,
             log=self._folder / f"{name}.log",
             cwd=self._folder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from integration.kubernetes.application import MANIFESTS, NAMESPACE
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.images import Images
+from integration.kubernetes.leftovers import folder_of_this_run
 from integration.kubernetes.parts import unbuilt
 from integration.sequel import in_sequence as in_sequence
 from integration.sequel import sequel as sequel
@@ -21,14 +22,34 @@ from integration.sequel import sequel as sequel
 _FIGURES = pytest.StashKey[Figures]()
 
 
+@pytest.fixture(scope="package", autouse=True)
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that all fixtures clean up."""
+
+    def interrupt(*_: object) -> None:
+        # `timeout` sends it twice, and cleaning up must not be interrupted. Child processes do not inherit a
+        # handler, but they would inherit that a signal is ignored.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.fixture(scope="package")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
+def scratch() -> Iterator[Path]:
+    """Return a folder for gigabytes."""
     reason = unbuilt()
     if reason is not None:
         pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("images")
-    yield Images(folder / "images")
-    shutil.rmtree(folder)  # a gigabyte
+    with folder_of_this_run() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="package")
+def images(scratch: Path) -> Images:
+    return Images(scratch / "images")
 
 
 @pytest.fixture(scope="package")
@@ -38,17 +59,15 @@ def archive(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def cluster(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(archive: Path, scratch: Path) -> Iterator[Cluster]:
     """Start Kubernetes with the namespace, account and role of the manifests."""
-    folder = tmp_path_factory.mktemp("kubernetes")
-    with Cluster(folder / "cluster") as running:
+    with Cluster(scratch / "cluster") as running:
         running.add_node(images=[archive])
         running.kubectl.run("create", "namespace", NAMESPACE)
         objects = (MANIFESTS / "manifests" / "adaptive-submit.yaml").read_text()
         running.kubectl.within(NAMESPACE).apply(objects)
         yield running
     assert running.left_over() == []
-    shutil.rmtree(folder)  # gigabytes
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from integration.go_modules import Unavailable
+from integration.kubernetes.leftovers import tied
 from spark_elastic_lab.demo.cluster import spark_home
 from spark_elastic_tools.maven import cache_dir, locked
 
@@ -54,6 +55,8 @@ class Images:
         name, archive = ELASTIC_IMAGE, self._folder / "spark-elastic.tar"
         self.stand_in()
         with locked("kubernetes-images"):
+            # The containers of a run that was killed.
+            self._buildah("rm", "--all")
             wheels = self._wheels(wheel)
             # Each build is of another checkout.
             built = ["--no-cache", f"--build-arg=SPARK={SPARK}", f"--file={_DOCKERFILE}", f"--tag={name}"]
@@ -138,7 +141,7 @@ class Images:
         storage = [f"--root={_storage() / 'images'}", f"--runroot={self._folder / 'run'}"]
         # It leaves its mounts behind, which end with this namespace.
         return _run(
-            ["unshare", "--mount", "buildah", *storage, command, *flags.get(command, []), *others],
+            tied(["unshare", "--mount", "buildah", *storage, command, *flags.get(command, []), *others]),
         )
 
 

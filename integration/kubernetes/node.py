@@ -2,6 +2,7 @@
 
 Its first process holds the namespaces. With that process, the kernel ends every other one in it, the
 containers too, and removes their mounts; only the folders and the control groups have to be removed then.
+That process itself ends with the one that started the node.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import json
 import os
 import subprocess
 import textwrap
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,15 @@ import psutil
 import yaml
 from attrs import frozen
 
+from integration.kubernetes.groups import make_groups
+from integration.kubernetes.leftovers import tied
 from integration.kubernetes.parts import CNI
 from spark_elastic_lab.demo.processes import LoggedProcess, ProcessFailure
 
-_CGROUPS = Path("/sys/fs/cgroup")
 _SOCKET = "/run/containerd/containerd.sock"
 _START_S = 60.0
 _COMMAND_S = 300.0
 _END_S = 20.0
-_POLL_S = 0.05
 PAUSE = "localhost/pause:1"
 
 
@@ -80,7 +79,7 @@ class Node:
     def start(self) -> None:
         """Start its processes; the node registers itself some seconds later. Raises ProcessFailure."""
         self._folder.mkdir(parents=True)
-        _make_groups(self._group)
+        make_groups(self._group)
         self._hold()
         self._write_settings()
         containerd = self._start(
@@ -113,14 +112,9 @@ class Node:
         for process in self._processes:
             process.kill()
 
-    def remove(self) -> None:
-        """Remove what is left of a node that was killed; calling it again does nothing."""
-        _remove_groups(self._group)
-
     def left_over(self) -> list[str]:
-        """Return what remains of a removed node."""
-        ended = [process.name for process in self._processes if not process.wait_until_gone(_END_S)]
-        return [*ended, *(str(path) for path in _groups(self._group) if path.exists())]
+        """Return which processes remain of a node that was killed."""
+        return [process.name for process in self._processes if not process.wait_until_gone(_END_S)]
 
     def _hold(self) -> None:
         """Start the first process, and give it places of its own for what is usually below /run and /var."""
@@ -146,7 +140,7 @@ class Node:
     def _log(self, name: str, command: Sequence[str]) -> LoggedProcess:
         log = self._folder / f"{name}.log"
         process = LoggedProcess(
-            f"{self.place.name}'s {name}", command, env=os.environ, log=log, cwd=self._folder
+            f"{self.place.name}'s {name}", tied(command), env=os.environ, log=log, cwd=self._folder
         )
         self._processes.append(process)
         return process
@@ -239,41 +233,3 @@ def _containerd(networks: Path) -> str:
           runtime_type = "io.containerd.runc.v2"
         """
     )
-
-
-# ---- Control groups: kubelet wants its root to exist in each hierarchy.
-
-
-def _groups(name: str) -> list[Path]:
-    """Return the folders of a control group: one, or with version 1 one for each hierarchy."""
-    if (_CGROUPS / "cgroup.controllers").exists():
-        return [_CGROUPS / name.lstrip("/")]
-    hierarchies = [path for path in _CGROUPS.iterdir() if path.is_dir() and not path.is_symlink()]
-    return [path / name.lstrip("/") for path in hierarchies]
-
-
-def _make_groups(name: str) -> None:
-    for group in _groups(name):
-        group.mkdir(parents=True, exist_ok=True)
-        for each in (group.parent, group):
-            for setting in ("cpuset.cpus", "cpuset.mems"):
-                # In version 1 they are empty at first, and a process cannot enter such a group.
-                if (each / setting).exists() and not (each / setting).read_text().strip():
-                    (each / setting).write_text((each.parent / setting).read_text())
-
-
-def _remove_groups(name: str) -> None:
-    deadline = time.monotonic() + _END_S
-    for group in _groups(name):
-        # Its processes have been killed, and leave it one by one.
-        while group.exists():
-            for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
-                with suppress(OSError):
-                    folder.rmdir()
-            with suppress(OSError):
-                group.rmdir()
-            if time.monotonic() > deadline:
-                break
-            time.sleep(_POLL_S)
-        with suppress(OSError):
-            group.parent.rmdir()

@@ -18,6 +18,7 @@ _PACKAGES = {
     "ip": "iproute2",
     "iptables": "iptables",
     "nsenter": "util-linux",
+    "setpriv": "util-linux",
     "openssl": "openssl",
     "tini": "tini",
     "buildah": "buildah",

@@ -16,7 +16,7 @@ from attrs import define
 
 from integration.chart.helm import CHART, HELM, RELEASE, HelmError
 from integration.go_modules import programs_of
-from integration.kubernetes.application import API, IN_FORCE_S, PROGRAM, QUERY, Data
+from integration.kubernetes.application import API, FILES_PER_BATCH, IN_FORCE_S, PROGRAM, QUERY, Data
 from integration.kubernetes.bounds import AT_BOUNDS
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import ELASTIC_IMAGE
@@ -104,7 +104,10 @@ def values(data: Data, mode: str, **chosen: Any) -> dict[str, Any]:
         "image": {"repository": REPOSITORY, "tag": TAG, "pullPolicy": "Never"},
         "application": {
             "file": f"local://{PLACE}/{PROGRAM.name}",
-            "arguments": [f"{PLACE}/{part.name}" for part in (data.input, data.checkpoint, data.output)],
+            "arguments": [
+                *(f"{PLACE}/{part.name}" for part in (data.input, data.checkpoint, data.output)),
+                str(FILES_PER_BATCH),
+            ],
         },
         "driver": {**small, "memory": "768m", "memoryOverhead": "512m"},
         "executors": {**small, "min": 1, "max": 3, "terminationGracePeriodSeconds": 60},
@@ -142,8 +145,6 @@ def installed(cluster: Cluster, folder: Path, mode: str, **chosen: Any) -> Itera
     release = Release(cluster, data, values(data, mode, **chosen))
     try:
         release.put({}, "--wait", "--timeout=5m")
-        # On few cores each micro-batch takes long: the input must not run ahead of the query.
-        data.feed.pace(2.0)
         data.feed.start()
         yield release
     finally:

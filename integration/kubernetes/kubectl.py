@@ -27,13 +27,22 @@ class Kubectl:
         """Return the same for another namespace."""
         return Kubectl(self._program, self.config, namespace)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables with which other programs find this kubectl, and have its rights."""
+        return {
+            "PATH": f"{self._program.parent}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(self.config),
+            # Beside its settings it would keep a cache of what the server can do, in the user's home.
+            "KUBECACHEDIR": str(self.config.with_name("kubectl-cache")),
+        }
+
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = _COMMAND_S) -> str:
         """Return what a command prints. Raises Refused, and TimeoutExpired."""
-        command = [str(self._program), f"--kubeconfig={self.config}", f"--namespace={self.namespace}"]
+        command = [str(self._program), f"--namespace={self.namespace}"]
         done = subprocess.run(
             [*command, *arguments],
-            # Beside its settings it would keep a cache of what the server can do, in the user's home.
-            env={**os.environ, "KUBECACHEDIR": str(self.config.with_name("kubectl-cache"))},
+            env={**os.environ, **self.environment},
             input=stdin,
             capture_output=True,
             text=True,

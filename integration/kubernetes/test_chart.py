@@ -154,10 +154,10 @@ def installed(cluster: Cluster, folder: Path, mode: str, **chosen: Any) -> Itera
             left = "all,configmaps,roles,rolebindings,serviceaccounts,networkpolicies,poddisruptionbudgets"
             ours = f"app.kubernetes.io/instance={RELEASE}"
             # Pods end after the objects that they belong to.
-            eventually(lambda: kubectl.items(left, ours) == [], "nothing is left", every_s=0.5)
+            eventually(lambda: kubectl.items(left, ours) == [], "nothing is left", IN_FORCE_S, every_s=0.5)
         finally:
             kubectl.run("delete", "--filename=-", "--ignore-not-found", stdin=objects)
-            cluster.kubectl.run("delete", "namespace", NAMESPACE)
+            cluster.kubectl.run("delete", "namespace", NAMESPACE, timeout_s=IN_FORCE_S)
 
 
 @pytest.fixture(scope="module", params=["reactive", "adaptive"])
@@ -197,7 +197,9 @@ def test_more_executors_are_used_and_fewer_without_a_restart(release: Release, c
     (driver,) = release.pods("driver")
     scaled(release, count)
     release.wait_for(count)
-    eventually(lambda: len(release.pods(component(release))) == count, "as many pods", every_s=0.5)
+    eventually(
+        lambda: len(release.pods(component(release))) == count, "as many pods", IN_FORCE_S, every_s=0.5
+    )
     (same,) = release.pods("driver")
     assert same["metadata"]["uid"] == driver["metadata"]["uid"]
     assert same["status"]["containerStatuses"][0]["restartCount"] == 0

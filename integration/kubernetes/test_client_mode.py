@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.kubernetes.application import Application, in_client_mode
+from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
@@ -46,7 +46,7 @@ def test_lowered_bounds_give_pods_back(app: Application, policy: Path, figures: 
     with figures.of("bounds 3 to 1, client mode", app.data):
         write_bounds(policy, 1)
         app.wait_for(1)
-    eventually(lambda: len(app.pods()) == 1, "the other pods have gone", every_s=0.5)
+    eventually(lambda: len(app.pods()) == 1, "the other pods have gone", IN_FORCE_S, every_s=0.5)
 
 
 def test_the_output_is_exact(app: Application) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from integration.kubernetes.application import (
     ACCOUNT,
+    IN_FORCE_S,
     MANIFESTS,
     SUBMITTER,
     Application,
@@ -19,6 +21,7 @@ from integration.kubernetes.bounds import AT_BOUNDS, bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.streaming.command import spark_elastic
+from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -91,10 +94,11 @@ def test_an_application_that_is_started_again_goes_on(
     app: Application, cluster: Cluster, data: Data, flags: list[str], tmp_path: Path, figures: Figures
 ) -> None:
     (driver,) = app.kubectl.items("pods", "spark-role=driver")
-    with figures.of("driver's pod deleted, submitted again", data):
-        app.kubectl.run("delete", "pod", driver["metadata"]["name"])
-        # Its executors belong to it.
-        app.kubectl.run("wait", "--for=delete", "pod", "--selector=spark-role=executor", "--timeout=60s")
-        with in_cluster_mode(cluster, tmp_path / "second", flags, conf(), data) as again:
-            again.wait_for(1)
-            data.check()
+    with ExitStack() as running:
+        with figures.of("driver's pod deleted, submitted again", data):
+            app.kubectl.run("delete", "pod", driver["metadata"]["name"])
+            # Its executors belong to it.
+            eventually(lambda: app.pods() == [], "its executors have gone", IN_FORCE_S, every_s=0.5)
+            another = in_cluster_mode(cluster, tmp_path / "second", flags, conf(), data)
+            running.enter_context(another).wait_for(1)
+        data.check()

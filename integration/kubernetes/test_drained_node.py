@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.kubernetes.application import Application, in_client_mode
+from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
@@ -48,10 +48,11 @@ def test_executors_leave_a_node_that_is_drained(
 ) -> None:
     assert nodes(app) == [other.place.name] * _EXECUTORS
     with figures.of("node with both executors drained", app.data):
-        cluster.kubectl.run("drain", other.place.name, "--force", "--timeout=120s", timeout_s=150)
-        eventually(
-            lambda: nodes(app) == [cluster.nodes[0].place.name] * _EXECUTORS, "they moved", every_s=0.2
-        )
+        # No controller makes executors anew, and their scratch folders go with them: both want to be allowed.
+        flags = ("--force", "--delete-emptydir-data", f"--timeout={IN_FORCE_S:.0f}s")
+        cluster.kubectl.run("drain", other.place.name, *flags, timeout_s=2 * IN_FORCE_S)
+        there = [cluster.nodes[0].place.name] * _EXECUTORS
+        eventually(lambda: nodes(app) == there, "they moved", IN_FORCE_S, every_s=0.2)
         app.wait_for(_EXECUTORS)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
-from integration.kubernetes.application import Application, in_client_mode
+from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
+from integration.kubernetes.kubectl import Refused
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -48,8 +50,10 @@ def evict(app: Application, pod: str) -> None:
 def fill_memory(app: Application, pod: str) -> None:
     """Let the kernel kill the executor because its container is out of memory."""
     hog = "echo 1000 >/proc/$(pgrep -x java)/oom_score_adj; exec python3 -c 'b\"x\" * (2 << 30)'"
-    # The hog may be killed as well, or end with its container.
-    app.kubectl.run("exec", pod, "--", "sh", "-c", f"({hog}) || true")
+    # The hog is killed as well, or ends with its container.
+    with suppress(Refused):
+        app.kubectl.run("exec", pod, "--", "sh", "-c", hog)
+    app.process.wait_for_line("exited with exit code 137", IN_FORCE_S)
 
 
 @pytest.mark.parametrize("lose", [delete, kill, evict, fill_memory])
@@ -59,7 +63,12 @@ def test_a_pod_that_is_lost_is_replaced(
     lost = app.running()[0]
     with figures.of(f"a pod of two: {lose.__name__}", app.data):
         lose(app, lost)
-        eventually(lambda: lost not in app.running() and len(app.running()) == _EXECUTORS, "another pod runs")
+        eventually(
+            lambda: lost not in (now := app.running()) and len(now) == _EXECUTORS,
+            "another pod runs",
+            IN_FORCE_S,
+            every_s=0.2,
+        )
         app.wait_for(_EXECUTORS)
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integration.kubernetes.application import Application, in_client_mode, number_of
+from integration.kubernetes.application import IN_FORCE_S, MANIFESTS, Application, in_client_mode, number_of
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.images import ELASTIC_IMAGE
 from integration.kubernetes.node import PAUSE
+from integration.streaming.command import spark_elastic
 from integration.streaming.waiting import eventually
+from spark_elastic.spark_conf import read_properties
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -53,7 +55,10 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
+    shipped = read_properties(MANIFESTS / "submit" / "application.conf")
+    # Without it a refused pod would end the application.
+    name = "spark.executor.maxNumFailures"
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), name: shipped[name]}
     with in_client_mode(cluster, tmp_path_factory.mktemp("room"), conf) as running:
         running.data.feed.start()
         running.wait_for(1)
@@ -77,6 +82,11 @@ def goes_on(app: Application) -> None:
     eventually(lambda: len(app.data.written()) >= before + _BATCHES, "the query goes on", every_s=0.2)
 
 
+def doctor(app: Application) -> str:
+    """Return what `doctor --live` says."""
+    return spark_elastic(f"http://{app.driver}", "doctor", "--live", **app.kubectl.environment).stdout
+
+
 def newest(app: Application) -> int:
     """Return the largest id that an executor's pod has had so far, of those that are there."""
     return max(number_of(pod["metadata"]) for pod in app.pods())
@@ -86,28 +96,36 @@ def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, fi
     with existing(app, FILLER):
         app.kubectl.run("wait", "--for=condition=Ready", "pod/filler", "--timeout=60s")
         write_bounds(policy, _WANTED)
-        eventually(lambda: len(app.pods()) == _WANTED, "pods are asked for", every_s=0.2)
+        eventually(lambda: len(app.pods()) == _WANTED, "pods are asked for", IN_FORCE_S, every_s=0.2)
         asked = newest(app)
         goes_on(app)
         assert (len(app.pods()), newest(app)) == (_WANTED, asked)
-        assert app.slots() < _WANTED
+        assert app.slots() == 1
+        said = doctor(app)
+        assert f"{_WANTED - 1} pending: 0/" in said
+        assert "Insufficient cpu" in said
     with figures.of("room for pending pods", app.data):
         app.wait_for(_WANTED)
     assert newest(app) == asked
 
 
-@pytest.mark.parametrize("rule", [QUOTA, LIMITS], ids=lambda rule: str(rule["kind"]))
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [(QUOTA, "exceeded quota: few"), (LIMITS, "maximum memory usage per Container is 100Mi")],
+    ids=lambda value: str(value["kind"]) if isinstance(value, Mapping) else "",
+)
 def test_pods_that_the_api_server_refuses(
-    app: Application, policy: Path, rule: Mapping[str, object], figures: Figures
+    app: Application, policy: Path, rule: Mapping[str, object], said: str, figures: Figures
 ) -> None:
     write_bounds(policy, 1)
     app.wait_for(1)
-    eventually(lambda: len(app.pods()) == 1, "the other pods have gone", every_s=0.2)
+    eventually(lambda: len(app.pods()) == 1, "the other pods have gone", IN_FORCE_S, every_s=0.2)
     with existing(app, rule):
         write_bounds(policy, _WANTED)
-        app.process.wait_for_line("forbidden", 60)
+        app.process.wait_for_line(said, IN_FORCE_S)
         goes_on(app)
         assert (len(app.pods()), app.slots()) == (1, 1)
+        assert ("few has no room for another executor: pods 1 of 1" in doctor(app)) == (rule is QUOTA)
     with figures.of(f"{rule['kind']} removed", app.data):
         app.wait_for(_WANTED)
 
@@ -129,8 +147,11 @@ def test_an_image_that_arrives_late(
     app.process.stop()
     with in_client_mode(cluster, tmp_path, conf) as other:
         other.data.feed.start()
-        eventually(lambda: "ImagePullBackOff" in waiting(other), "the image is missing", every_s=0.5)
+        eventually(
+            lambda: "ImagePullBackOff" in waiting(other), "the image is missing", IN_FORCE_S, every_s=0.5
+        )
         assert other.slots() == 0
+        eventually(lambda: "1 pending: ImagePullBackOff: " in doctor(other), "doctor says why", every_s=1)
         with figures.of("image that could not be pulled arrives", other.data):
             cluster.nodes[0].name_image(ELASTIC_IMAGE, late)
             other.wait_for(1)

@@ -140,6 +140,7 @@ class Busy(Failure):
 
 
 API = "/elastic/api/v1"
+_SPARK_API = "/api/v1"
 # The servlet answers within 10 s, regardless of the policy process.
 _TIMEOUT_S = 20.0
 _ADVICE = (
@@ -178,14 +179,24 @@ class Driver:
         """Request an action, with the one method that YARN's proxy lets through. Raises Failure."""
         return self._ask("PUT", path, body)[0]
 
+    def spark_settings(self, application: str) -> dict[str, str]:
+        """Return an application's settings (by its id), without secrets, from Spark's API. Raises Failure."""
+        path = f"/applications/{quote(application)}/environment"
+        return dict(self._ask("GET", path, api=_SPARK_API)[0].get("sparkProperties", ()))
+
     def _ask(
-        self, method: str, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        headers: Mapping[str, str] | None = None,
+        api: str = API,
     ) -> tuple[Json, http.client.HTTPMessage]:
         sent = {**self._headers, **(headers or {})}
         if body is not None:
             sent["Content-Type"] = "application/json"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + API + path, data, sent, method=method)
+        request = urllib.request.Request(self.url + api + path, data, sent, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 text = answer.read(MOST_BYTES)

@@ -8,10 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 from urllib.parse import unquote, urlsplit
-
-from attrs import frozen
 
 from spark_elastic.core.events import PolicyFileChanged
 from spark_elastic.core.keys.application import ADVISE_ONLY, POLICY_FILE
@@ -28,37 +25,14 @@ from spark_elastic.runtime.custom.host import Host
 from spark_elastic.settings import PREFIX, Settings, SettingsError, load, spellings
 from spark_elastic.spark_conf import DRIVER_CLASS_PATH, JARS, PLUGIN, PLUGINS, has_jar, has_plugin
 from spark_elastic.version import __version__
+from spark_elastic_tools.cli import kubernetes
+from spark_elastic_tools.cli.check import Check
 from spark_elastic_tools.client import Driver, Json, NoDriver, title
 from spark_elastic_tools.java import NoJavaError, java_for
 
 _OLDEST_PYTHON = (3, 10)
 _PROBE_TIMEOUT_S = 20
 _CONVERTIBLE = ("no_repartition_unconverted", "no_repartition_chosen")
-
-
-@frozen
-class Check:
-    """The finding of one check, and the change to make if it is not ok."""
-
-    check: str
-    status: Literal["ok", "warn", "fail"]
-    found: str
-    change: str | None = None
-
-    @classmethod
-    def ok(cls, check: str, found: str) -> Check:
-        """Report that the check passed."""
-        return cls(check, "ok", found)
-
-    @classmethod
-    def warn(cls, check: str, found: str, change: str) -> Check:
-        """Report something that works, but perhaps not as expected."""
-        return cls(check, "warn", found, change)
-
-    @classmethod
-    def fail(cls, check: str, found: str, change: str) -> Check:
-        """Report something that does not work."""
-        return cls(check, "fail", found, change)
 
 
 def python() -> Check:
@@ -298,6 +272,7 @@ def checks(driver: Driver) -> list[Check]:
         # A driver of another version may report no policies, parts or lacks.
         *_running_policies(overview.get("customPolicies", [])),
         _slots(overview),
+        *([] if overview.get("ended") else kubernetes.checks(driver, application["id"])),
         *_checkpoints(driver),
         *_parts(parts),
         *_lacks(overview, parts),

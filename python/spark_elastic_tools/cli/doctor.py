@@ -15,6 +15,7 @@ from spark_elastic.installation import Spark, installed_spark, spark_home
 from spark_elastic.lacks import lacks_of
 from spark_elastic.spark_conf import default_properties_file, read_properties
 from spark_elastic_tools.cli import checks
+from spark_elastic_tools.cli.check import Check
 from spark_elastic_tools.cli.driver import DriverCommand, Where, asks_driver
 from spark_elastic_tools.live import shown
 
@@ -34,8 +35,8 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
     """Check Java, Python, Spark, the jar and the settings; report what to change.
 
     With --live, --url or --app, a running application is asked instead: on a vendor's build of Spark, such as
-    Databricks' or EMR's, parts of the plugin can be off. The exit code is 1 if a check fails; warnings do not
-    count.
+    Databricks' or EMR's, parts of the plugin can be off. On Kubernetes, kubectl is asked why pods of executors
+    wait, and for quotas without room. The exit code is 1 if a check fails; warnings do not count.
     """
     asked = live or where.url is not None or where.app is not None
     if asked:
@@ -57,7 +58,7 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
         sys.exit(1)
 
 
-def _conclusion(results: Sequence[checks.Check], *, asked: bool) -> str:
+def _conclusion(results: Sequence[Check], *, asked: bool) -> str:
     """Say whether all is ready, and what to type next; a driver was `asked`, or this machine examined."""
     failed = [result.check for result in results if result.status == "fail"]
     if failed:
@@ -68,7 +69,7 @@ def _conclusion(results: Sequence[checks.Check], *, asked: bool) -> str:
     return f"ready: type spark-submit {'' if is_on else '$(spark-elastic conf) '}app.py"
 
 
-def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
+def _of_this_machine(properties_file: Path | None) -> list[Check]:
     spark = installed_spark()
     results = [
         checks.python(),
@@ -81,17 +82,13 @@ def _of_this_machine(properties_file: Path | None) -> list[checks.Check]:
     return results + _settings(file, spark)
 
 
-def _settings(file: Path | None, spark: Spark | None) -> list[checks.Check]:
+def _settings(file: Path | None, spark: Spark | None) -> list[Check]:
     if file is None:
         return [checks.no_properties_file(), checks.policy_python({}, os.environ)]
     try:
         conf = read_properties(file)
     except (OSError, UnicodeDecodeError) as error:
-        return [
-            checks.Check.fail(
-                "settings", f"{file} cannot be read ({error})", "name another --properties-file"
-            )
-        ]
+        return [Check.fail("settings", f"{file} cannot be read ({error})", "name another --properties-file")]
     return [
         *checks.settings(conf, file),
         *checks.policy_file(conf),

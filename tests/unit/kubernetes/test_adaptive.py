@@ -11,6 +11,7 @@ import yaml
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.settings import load
 from spark_elastic.spark_conf import read_properties
+from spark_elastic_tools.cli.kubernetes import executor_failures
 from tests.unit.kubernetes.rendered import ADAPTIVE, FOLDER, Pod, manifest
 from tests.unit.kubernetes.test_objects import VERSIONS
 
@@ -53,6 +54,12 @@ def test_the_driver_has_the_same_settings_whatever_starts_it() -> None:
     # It has the namespace of its object.
     assert manifest("adaptive-kubeflow").conf() == without(apache, {"spark.kubernetes.namespace"})
     assert load(apache)[MODE] == "adaptive"
+
+
+@pytest.mark.parametrize("name", ["adaptive", *OPERATED])
+def test_failed_executors_do_not_end_an_application(name: str) -> None:
+    assert list(executor_failures({"spark.executor.instances": "1"}))
+    assert list(executor_failures(manifest(name).conf())) == []
 
 
 def test_pods_are_the_same_whatever_starts_them() -> None:

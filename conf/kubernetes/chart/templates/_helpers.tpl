@@ -94,6 +94,7 @@ Settings, as YAML. From (list $ more): the user's take precedence over `more`, a
   "spark.elastic.minExecutors" (toString $values.executors.min)
   "spark.elastic.maxExecutors" (toString $values.executors.max)
   "spark.executor.instances" (max 1 $values.executors.min | toString)
+  "spark.executor.maxNumFailures" "2147483647"
   "spark.executor.memoryOverhead" $values.executors.memoryOverhead
   "spark.driver.memoryOverhead" $values.driver.memoryOverhead
   "spark.driver.cores" (toString $values.driver.cores)

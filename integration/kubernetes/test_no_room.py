@@ -112,7 +112,7 @@ def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, fi
 @pytest.mark.parametrize(
     ("rule", "said"),
     [(QUOTA, "exceeded quota: few"), (LIMITS, "maximum memory usage per Container is 100Mi")],
-    ids=lambda value: str(value["kind"]) if isinstance(value, Mapping) else "",
+    ids=["quota", "limits"],
 )
 def test_pods_that_the_api_server_refuses(
     app: Application, policy: Path, rule: Mapping[str, object], said: str, figures: Figures

@@ -18,6 +18,13 @@ from integration.streaming.waiting import eventually
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _EXECUTORS = 2
+_FILL = """
+echo 1000 >"/proc/$(pgrep -x java)/oom_score_adj"
+for _ in 1 2 3 4 5 6 7 8 9; do
+  python3 -c 'import time; filled = b"x" * (90 << 20); time.sleep(100)' &
+done
+wait
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +56,9 @@ def evict(app: Application, pod: str) -> None:
 
 def fill_memory(app: Application, pod: str) -> None:
     """Let the kernel kill the executor because its container is out of memory."""
-    hog = "echo 1000 >/proc/$(pgrep -x java)/oom_score_adj; exec python3 -c 'b\"x\" * (2 << 30)'"
-    # The hog is killed as well, or ends with its container.
+    # The kernel kills the largest process, so no hog may be it. They end with their container.
     with suppress(Refused):
-        app.kubectl.run("exec", pod, "--", "sh", "-c", hog)
+        app.kubectl.run("exec", pod, "--", "sh", "-c", _FILL)
     app.process.wait_for_line("exited with exit code 137", IN_FORCE_S)
 
 

@@ -182,6 +182,8 @@ class Node:
                 "nodefs.available": "1%",
                 "imagefs.available": "1%",
             },
+            # On a disk that is nearly full kubelet would remove images that no registry has: off.
+            "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "4s",
         }
 

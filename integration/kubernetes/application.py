@@ -167,17 +167,28 @@ class Application:
 
     def running(self) -> list[str]:
         """Return the names of the running pods of executors, the oldest first."""
+        return [each["name"] for each in sorted(self._live(), key=number_of)]
+
+    def running_ids(self) -> set[str]:
+        """Return the ids of the executors whose pods run."""
+        return {each["labels"]["spark-exec-id"] for each in self._live()}
+
+    def _live(self) -> list[dict[str, Any]]:
         live = [pod["metadata"] for pod in self.pods() if pod["status"]["phase"] == "Running"]
-        return [each["name"] for each in sorted(live, key=number_of) if "deletionTimestamp" not in each]
+        return [each for each in live if "deletionTimestamp" not in each]
 
     def wait_for(self, partitions: int, slots: int | None = None) -> None:
-        """Wait until a micro-batch has run with so many partitions, and there are as many slots."""
-        eventually(
-            lambda: self.partitions() == partitions and self.slots() == (slots or partitions),
-            f"{partitions} partitions and slots",
-            IN_FORCE_S,
-            every_s=0.2,
-        )
+        """Wait until a micro-batch has run with so many partitions, and there are as many slots.
+
+        All of them are on executors whose pods run: Kubernetes knows before Spark that a pod has gone.
+        """
+
+        def look() -> bool:
+            if self.partitions() != partitions or self.slots() != (slots or partitions):
+                return False
+            return {each["id"] for each in self.executors()} == self.running_ids()
+
+        eventually(look, f"{partitions} partitions and slots", IN_FORCE_S, every_s=0.2)
 
 
 def number_of(metadata: Mapping[str, Any]) -> int:

@@ -22,7 +22,7 @@ from spark_elastic_lab.demo.cluster import spark_home
 from spark_elastic_tools.maven import cache_dir, locked
 
 SPARK = version("pyspark")
-SPARK_IMAGE = f"docker.io/apache/spark:{SPARK}"
+SPARK_IMAGE = f"apache/spark:{SPARK}"
 """The name of Apache's image."""
 ELASTIC_IMAGE = f"localhost/spark-elastic:{SPARK}"
 """The name of the image with spark-elastic, in a registry that no test asks."""
@@ -95,7 +95,9 @@ class Images:
             *(_HERE / name for name in ("Dockerfile", "entrypoint.sh", "decom.sh")),
             spark_home() / "version.py",
         ]
-        made_of = hashlib.sha256(b"\0".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+        made_of = hashlib.sha256(
+            b"\0".join((SPARK_IMAGE.encode(), *(part.read_bytes() for part in parts)))
+        ).hexdigest()[:16]
         stamp = _storage() / "stand-in"
         if stamp.exists() and stamp.read_text() == made_of:
             return

@@ -99,6 +99,8 @@ _ROWS: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]] = {
 }
 _COLUMNS, _WIDTH, _HEIGHT = 3, 8, 7
 PREFIX = "spark_elastic_"
+# The longest first: some are the end of another.
+_NAMES = sorted((metric.name for metric in known_metrics()), key=len, reverse=True)
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 
@@ -168,9 +170,9 @@ def _panels() -> Iterator[Json]:
 
 def _named(expression: str) -> str:
     """Return an expression with the full name of its metric."""
-    for metric in sorted(known_metrics(), key=lambda metric: -len(metric.name)):
-        if metric.name in expression:
-            return expression.replace(metric.name, f"{PREFIX}{metric.name}", 1)
+    for name in _NAMES:
+        if name in expression:
+            return expression.replace(name, f"{PREFIX}{name}", 1)
     raise ValueError(f"{expression} names no metric")
 
 

@@ -78,12 +78,13 @@ def report_of(source: Source) -> Report:
     queries = source.get("/queries")["queries"]
     stages = source.get("/stages")
     decisions = source.get(f"/decisions?limit={_DECISIONS}")["decisions"]
+    rescales = {q["id"]: source.get(f"/queries/{q['id']}/rescales")["rescales"] for q in queries}
     found = [
-        _queries(queries, {query["id"]: _rescales(source, query) for query in queries}),
+        _queries(queries, rescales),
         Table(
             "Rescales",
             ("query", "partitions", "state copied", "pause", "micro-batches"),
-            tuple(row for query in queries for row in _ended(source, query)),
+            tuple(row for query in queries for row in _ended(source, query, rescales[query["id"]])),
         ),
         _stages(stages["stages"]),
         Table(
@@ -130,14 +131,9 @@ def _queries(queries: Iterable[Json], rescales: Mapping[str, Sequence[Json]]) ->
     return Table("Streaming queries", head, tuple(rows))
 
 
-def _rescales(source: Source, query: Json) -> Sequence[Json]:
-    found: Sequence[Json] = source.get(f"/queries/{query['id']}/rescales")["rescales"]
-    return found
-
-
-def _ended(source: Source, query: Json) -> Iterator[tuple[str, ...]]:
+def _ended(source: Source, query: Json, rescales: Iterable[Json]) -> Iterator[tuple[str, ...]]:
     """Yield the completed rescales of a query, with the micro-batches before and after each."""
-    done = [one for one in _rescales(source, query) if one["status"] == "completed"]
+    done = [one for one in rescales if one["status"] == "completed"]
     if not done:
         return
     batches = source.get(f"/queries/{query['id']}/timeline")["batches"]

@@ -8,7 +8,6 @@ partitions before, the ranges start from what it had joined.
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -18,6 +17,7 @@ from spark_elastic.core.batch.initial import initial_count
 from spark_elastic.core.batch.questions import InitialCount, PlannedExchange, Ranges, WrittenExchange
 from spark_elastic.core.batch.ranges import ranges, skewed
 from spark_elastic.core.batch.settings import BatchSettings
+from spark_elastic.core.keys.key import parse_size
 from spark_elastic.core.reasons.reason import duration, size
 from spark_elastic_lab.advice.told import StageFacts
 
@@ -31,7 +31,6 @@ _SKEW_MS = 1_000
 _SPARKS_OWN = 200
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _ADVISED = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-_UNITS = {"": 0, "b": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30, "t": 40, "tb": 40}
 
 
 @frozen(kw_only=True)
@@ -211,7 +210,7 @@ def _number(conf: Mapping[str, str], name: str) -> int | None:
 
 
 def _bytes(conf: Mapping[str, str], name: str) -> int | None:
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", conf.get(name, "").strip().lower())
-    if match is None or match[2] not in _UNITS:
+    try:
+        return parse_size(conf.get(name, "")) or None
+    except ValueError:
         return None
-    return int(match[1]) << _UNITS[match[2]] or None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 import attrs
+
+from spark_elastic_lab.advice.told import moment
 
 
 @attrs.frozen(kw_only=True)
@@ -72,7 +73,7 @@ def _batch(report: dict[str, Any]) -> Batch:
     operators = report["stateOperators"]
     return Batch(
         number=report["batchId"],
-        started=round(datetime.fromisoformat(report["timestamp"].replace("Z", "+00:00")).timestamp() * 1000),
+        started=moment(report["timestamp"]),
         duration_ms=report["durationMs"]["triggerExecution"],
         partitions=operators[0]["numShufflePartitions"] if operators else None,
         state_bytes=sum(_state_bytes(operator) for operator in operators),

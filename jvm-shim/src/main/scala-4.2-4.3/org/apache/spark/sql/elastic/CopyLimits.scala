@@ -21,10 +21,14 @@ import org.apache.spark.util.Utils
  *
  * @param tasks the most tasks at once
  * @param bytesPerSecond the most bytes that it writes, on average: it pauses between tasks; 0 for no limit
- * @param places preferred locations of its tasks; none if empty
+ * @param places returns the preferred locations of its next task; none if empty
  * @param isOver whether the copy is not wanted any more
  */
-private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places: Seq[String], isOver: () => Boolean) {
+private[elastic] final class CopyLimits(
+    tasks: Int,
+    bytesPerSecond: Long,
+    places: () => Seq[String],
+    isOver: () => Boolean) {
   import CopyLimits._
 
   /** Return rows that are read in few tasks. */
@@ -44,12 +48,14 @@ private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places
 
   private def inFewJobs(rows: RDD[InternalRow], written: () => Long) = {
     val (from, before) = (System.nanoTime(), written())
-    new InFewJobs(placed(rows), tasks, () => pause(from, () => written() - before), () => check())
+    new InFewJobs(rows, this, tasks, () => pause(from, () => written() - before))
   }
 
   /** A product's tasks run where one of its sides prefers; that of one element has the other side's partitions. */
-  private def placed(rows: RDD[InternalRow]): RDD[InternalRow] =
-    if (places.isEmpty) rows else rows.sparkContext.makeRDD(Seq("" -> places)).cartesian(rows).values
+  def placed[T: ClassTag](rows: RDD[T]): RDD[T] = places() match {
+    case Nil => rows
+    case some => rows.sparkContext.makeRDD(Seq("" -> some)).cartesian(rows).values
+  }
 
   private def pause(from: Long, written: () => Long): Unit = if (bytesPerSecond > 0) {
     val dueMs = (written() * 1000.0 / bytesPerSecond).toLong
@@ -58,7 +64,7 @@ private[elastic] final class CopyLimits(tasks: Int, bytesPerSecond: Long, places
   }
 
   /** Jobs can only be cancelled while they run. */
-  private def check(): Unit = if (isOver()) throw new IllegalStateException("the copy is not wanted any more")
+  def check(): Unit = if (isOver()) throw new IllegalStateException("the copy is not wanted any more")
 }
 
 private object CopyLimits {
@@ -66,21 +72,21 @@ private object CopyLimits {
 }
 
 /** Collects its rows, or what is made of each partition, in a job for each partition. Never sent to executors. */
-private final class InFewJobs[T: ClassTag](rows: RDD[T], atOnce: Int, pause: () => Unit, check: () => Unit)
+private final class InFewJobs[T: ClassTag](rows: RDD[T], limits: CopyLimits, atOnce: Int, pause: () => Unit)
     extends RDD[T](rows) {
   override def getPartitions: Array[Partition] = rows.partitions
   override def compute(split: Partition, context: TaskContext): Iterator[T] = rows.iterator(split, context)
 
   override def mapPartitions[U: ClassTag](f: Iterator[T] => Iterator[U], preservesPartitioning: Boolean): RDD[U] =
-    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), atOnce, pause, check)
+    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), limits, atOnce, pause)
 
   override def collect(): Array[T] = {
     val properties = sparkContext.getLocalProperties
     val all = StateCopy.parallel(rows.partitions.indices, atOnce) { partition =>
-      check()
+      limits.check()
       sparkContext.setLocalProperties(Utils.cloneProperties(properties))
       // The function that this runs on executors is Spark's.
-      val made = JavaRDD.fromRDD(rows).collectPartitions(Array(partition)).head.asScala
+      val made = JavaRDD.fromRDD(limits.placed(rows)).collectPartitions(Array(partition)).head.asScala
       pause()
       made
     }

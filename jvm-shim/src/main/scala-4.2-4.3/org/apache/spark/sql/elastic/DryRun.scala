@@ -15,9 +15,13 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryCheckpoint
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.SerializableConfiguration
 
-/** Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. */
+/**
+ * Re-partitions some of an operator's state in a folder that is deleted. `at` returns all rows for each place. To read
+ * some of a partition, an executor fetches all of it, so a large one is left out: it would take more than it saves.
+ */
 private[elastic] object DryRun {
   private val MostRows = 1000 // of a partition's state, which are enough
+  private val MostBytes = 256L << 20 // of its files, which is some seconds
 
   def apply(session: SparkSession, root: String, at: RDD[InternalRow] => RDD[(String, InternalRow)]): Unit = {
     val checkpoint = StateRoot(session, root)
@@ -38,6 +42,7 @@ private[elastic] object DryRun {
       batch <- logs.commitLog.getLatestBatchId()
       all = new StateMetadataPartitionReader(checkpoint, new SerializableConfiguration(conf), batch)
       operator <- all.allOperatorStateMetadata.headOption
+      if files.below(s"state/${operator.operatorInfo.operatorId}/0").map(_.status.getLen).sum <= MostBytes
     }
       try {
         StateDescription.copy(operator, files, folder)

@@ -157,8 +157,8 @@ private[elastic] final class Preparation(execution: StreamExecution, query: Quer
       written = Some(
         try
           CurrentExecution.asOurs(sc, what) {
-            val places = if (Linkage.has(Part.LostState)) StateLocations.forCopy(execution, first.tasks) else Nil
-            val limits = new CopyLimits(first.tasks, first.bytesPerSecond, places, () => isOver)
+            def places = if (Linkage.has(Part.LostState)) StateLocations.forCopy(execution, first.tasks) else Nil
+            val limits = new CopyLimits(first.tasks, first.bytesPerSecond, () => places, () => isOver)
             val from = System.nanoTime()
             made.write(limits)
             Success(renew(made, limits, millisSince(from)))

@@ -115,6 +115,18 @@ class TestAJob:
         eventually(lambda: executors.tasks() == {**before, "1": 2 + 4}, "it alone has worked")
         assert set(checkpoint.rglob("*")) == files
 
+    def test_leaves_out_the_dry_run_if_a_partition_is_large(
+        self, executors: Executors, jvm: Driver, inbox: Inbox, tmp_path: Path
+    ) -> None:
+        checkpoint = tmp_path / "checkpoint"
+        start(counted(executors, inbox), checkpoint, "update").stop()
+        with (checkpoint / "state" / "0" / "0" / "large").open("wb") as file:
+            file.truncate(300 << 20)
+        executors.add()
+        before = executors.tasks()
+        assert "new executors 1 are warm" in self.warm_up(executors, jvm, checkpoint)
+        eventually(lambda: executors.tasks() == {**before, "1": 2}, "it has run the small query")
+
     def test_leaves_what_cannot_be_read(self, executors: Executors, jvm: Driver, tmp_path: Path) -> None:
         nothing = tmp_path / "nothing"
         nothing.touch()

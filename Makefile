@@ -16,7 +16,7 @@ CODE := $(wildcard python tests integration jvm-shim .ci)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-kubernetes test-matrix test-suites lint format docs pictures manifests demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-simulate bench-autoscale bench-advise chaos differential clean
+.PHONY: help machine venv jar jars class-archives wheel maven release-check sign test test-unit test-integration test-kubernetes test-matrix test-suites lint format docs pictures manifests demo bench-rescale bench-flink bench-core bench-rest bench-planning bench-batch bench-nexmark bench-simulate bench-autoscale bench-advise chaos differential clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -137,8 +137,11 @@ bench-rest: jar ## measure what reads of the REST API cost a running query (BENC
 bench-planning: jar ## measure what the plugin adds to planning (BENCH=--quick: smaller plans)
 	$(BIN)/python -m integration.bench.planning $(BENCH)
 
-bench-batch: jar ## measure TPC-H with the plugin and without (SF=1: scale; BENCH=--quick: few queries)
-	$(BIN)/python -m integration.bench.batch $(if $(SF),--sf $(SF)) $(BENCH)
+bench-batch: jar ## measure TPC-H with the plugin and without (SUITE=tpcds: TPC-DS, hours; SF=1: scale; BENCH=--quick: few queries)
+	$(BIN)/python -m integration.bench.batch $(if $(SUITE),--suite $(SUITE)) $(if $(SF),--sf $(SF)) $(BENCH)
+
+bench-nexmark: jar ## run Nexmark's queries as streams, with the plugin and with dynamic allocation, 80 min (BENCH=--quick: one query, 10 min; BENCH="--queries q0,q5": these)
+	$(BIN)/python -m integration.bench.nexmark $(BENCH)
 
 differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory; ONLY=tables: Delta Lake; ONLY=executors: streams that lose executors)
 	$(BIN)/python -m integration.differential $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))

@@ -1,7 +1,7 @@
 """Compare what `spark-elastic advise` says with what comes of it: plain Spark first, then the plugin.
 
 usage: python -m integration.bench.advise [--quick] [KIND...]
-The last line printed is one JSON object. A whole run also writes it to results/advise.json.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/advise.json.
 
 Each kind of query runs on a Standalone cluster of three executors with one slot each: first with plain Spark
 and Spark's own 200 partitions, and then, in a new application with a checkpoint of its own, with the plugin
@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from integration.bench.application import Application, Variant
+from integration.bench.results import keep
 from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.processes import ProcessFailure
 
-_RESULT = Path(__file__).parent / "results" / "advise.json"
 _KINDS = ("stateless", "stateful_small", "stateful_large")
 _GOAL_PERCENT = 15
 _WORKERS = 3
@@ -48,8 +48,7 @@ def main() -> int:
         found = {kind: _kind(Path(name), kind, batches, seconds) for kind in arguments.kinds or _KINDS}
     result = summary(found)
     if not arguments.quick and not arguments.kinds:
-        _RESULT.parent.mkdir(exist_ok=True)
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        keep("advise", result)
     print(json.dumps(result))
     return 0
 

@@ -1,8 +1,8 @@
 """Compare the simulator with a cluster: two loads under the policy `autoscale`, on both.
 
 usage: python -m integration.bench.autoscale [--quick] [--again]
-The last line printed is one JSON object. A whole run also writes it to results/autoscale.json, with the
-journals next to it; `--again` repeats the simulations from these, without a cluster.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/autoscale.json, with
+the journals next to it; `--again` repeats the simulations from these, without a cluster.
 
 The cluster has at most six executors with one slot each, and a row waits for 5 ms after a shuffle. So more
 slots make a micro-batch shorter on any machine. The simulator gets the load as its text, the settings, and
@@ -38,6 +38,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from integration.bench.apart import Course, Span, apart, course, mean
+from integration.bench.results import file_of, keep
 from integration.cluster.application import application
 from integration.cluster.lines import autoscaled
 from integration.cluster.loaded import heard_of, run_load
@@ -51,8 +52,7 @@ from spark_elastic_lab.simulator.recorded_run import recorded_run
 from spark_elastic_lab.simulator.scenario import Scenario
 from spark_elastic_lab.simulator.simulation import simulate
 
-_RESULTS = Path(__file__).parent / "results"
-_RESULT = _RESULTS / "autoscale.json"
+_NAME = "autoscale"
 _GOAL_PERCENT = 15
 _WORKERS = 6
 # Longer than the outage, as with the defaults: the query must not be idle for all of the window.
@@ -105,7 +105,7 @@ def main() -> int:
             runs = dict(_run(Path(name), loads, keep=not arguments.quick))
     result = summary(runs, loads)
     if not arguments.quick:
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        keep(_NAME, result)
     print(json.dumps(result))
     return 0
 
@@ -208,20 +208,20 @@ def _run(folder: Path, loads: Mapping[str, BenchLoad], *, keep: bool) -> Iterato
                 f"{time.strftime('%H:%M:%S')} {name} is over, begun at {begin}", file=sys.stderr, flush=True
             )
             if keep:
-                _RESULTS.mkdir(exist_ok=True)
+                _journal(name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(app.journal, _journal(name))
             yield name, heard_of(app.journal, load.load, begin)
 
 
 def _kept(loads: Mapping[str, BenchLoad]) -> Iterator[tuple[str, Heard]]:
     """Read the journals of the last whole run."""
-    before = json.loads(_RESULT.read_text(encoding="utf-8"))
+    before = json.loads(file_of(_NAME).read_text(encoding="utf-8"))
     for name, one in before["loads"].items():
         yield name, heard_of(_journal(name), loads[name].load, one["begin"])
 
 
 def _journal(load: str) -> Path:
-    return _RESULTS / f"autoscale-{load}.jsonl"
+    return file_of(_NAME).with_name(f"autoscale-{load}.jsonl")
 
 
 def _arguments() -> argparse.Namespace:

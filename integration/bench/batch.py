@@ -1,14 +1,14 @@
-"""Measure TPC-H: Spark as shipped, with the best fixed number of partitions per query, with the plugin.
+"""Measure TPC-H or TPC-DS: Spark as shipped, with the best fixed partitions per query, with the plugin.
 
-usage: python -m integration.bench.batch [--quick] [--sf SCALE] [--skew EXPONENT] [--rounds N] [--tables PATH]
+usage: python -m integration.bench.batch [--suite tpcds] [--quick] [--queries q1,q3] [--sf SCALE] ...
 
 Three applications run at the same time and take turns with each query, so that other activity on the machine
 affects all alike, and none profits from code generated just before. Before the measurement, each runs every
 query six times over the tables in another folder: a JVM needs that long to become fast. In that time, the one
 with fixed counts tries each count once; then it measures the two fastest counts of each query in turn. The
 plugin is measured with plans that it has never seen, in each round over one more folder, and with plans that
-it knows. The last line printed is one JSON object. A whole run also writes it to results/batch.json
-(batch-skewed.json), with a picture next to it.
+it knows. The last line printed is one JSON object. A whole run also writes it to results/VERSION/batch.json
+(batch-skewed.json, batch-tpcds.json), with a picture next to it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from integration.batch import tpcds, tpch
 from integration.batch.plans import decisions
 from integration.batch.skewed import skew
-from integration.batch.tpch import generate, queries
 from integration.bench.batch_driver import BatchDriver, Run, batch_driver
 from integration.bench.batch_picture import draw
 from integration.bench.batch_summary import first_executions, machine, summary
+from integration.bench.results import keep
 from integration.streaming.launch import WITH_PLUGIN
 
 # The first one runs on a cold JVM, so it is one that is rarely the best.
@@ -37,20 +38,27 @@ _CANDIDATES = 2
 Counts = Mapping[str, int | None]
 """The number of initial shuffle partitions to set for each query, or None to leave it unset."""
 
-_RESULTS = Path(__file__).parent / "results"
+_SUITES = {"tpch": tpch, "tpcds": tpcds}
+_QUICK = {"tpch": ("q1", "q3", "q13", "q18"), "tpcds": ("q3", "q18", "q47", "q95")}
+# All queries of TPC-DS take as long in a round as those of TPC-H in many.
+_ROUNDS = {"tpch": 8, "tpcds": 2}
 
 
 def main() -> int:
     """Run all queries, write and print the result."""
     arguments = _arguments()
-    texts = queries()
-    if arguments.quick:
-        texts = {query: texts[query] for query in ("q1", "q3", "q13", "q18")}
+    suite = _SUITES[arguments.suite]
+    texts = suite.queries()
+    names = arguments.queries or (_QUICK[arguments.suite] if arguments.quick else texts)
+    if unknown := [name for name in names if name not in texts]:
+        print(f"{', '.join(unknown)}: there are {', '.join(texts)}", file=sys.stderr)
+        return 2
+    texts = {name: texts[name] for name in names}
     with tempfile.TemporaryDirectory(prefix="bench-") as name, ExitStack() as stack:
         folder = Path(name)
         tables = arguments.tables or folder / "generated"
         if not arguments.tables:
-            generate(tables, arguments.sf)
+            suite.generate(tables, arguments.sf)
         if arguments.skew:
             skew(tables, folder / "tables", arguments.skew)
         else:
@@ -102,15 +110,13 @@ def main() -> int:
         for driver in runs:
             driver.end()
         decided = [entry.written for entry in decisions(journal)]
-        scale = {"sf": arguments.sf, "skew": arguments.skew}
+        scale = {"suite": arguments.suite, "sf": arguments.sf, "skew": arguments.skew}
         measured = summary(runs[shipped], runs[fixed], runs[elastic], decided)
         measured |= first_executions(first[shipped], first[elastic])
         result = {**scale, **measured, "machine": machine(before, after)}
-    if not arguments.quick:
-        file = _RESULTS / ("batch-skewed.json" if arguments.skew else "batch.json")
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        draw(result, file.with_suffix(".svg"))
+    if not (arguments.quick or arguments.queries):
+        name = "batch-tpcds" if suite is tpcds else "batch-skewed" if arguments.skew else "batch"
+        draw(result, keep(name, result).with_suffix(".svg"))
     print(json.dumps(result))
     return 0
 
@@ -135,18 +141,26 @@ def _say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m integration.bench.batch")
+    parser.add_argument("--suite", choices=_SUITES, default="tpch", help="the queries and their tables")
     parser.add_argument("--quick", action="store_true", help="four queries, small")
+    parser.add_argument("--queries", type=_names, help="only these; the result is printed, not written")
     parser.add_argument("--sf", type=float, help="scale, 1 = 1 GB (default 1; quick: 0.05)")
     parser.add_argument("--tables", type=Path, help="a folder that has the tables at this scale already")
     parser.add_argument(
         "--skew", type=float, help="draw the order of each line by Zipf's law, with this exponent"
     )
-    parser.add_argument("--rounds", type=int, help="measured runs of each query (8; quick: 2)")
+    parser.add_argument("--rounds", type=int, help="measured runs of each query (8; tpcds, quick: 2)")
     arguments = parser.parse_args()
+    if arguments.skew and arguments.suite != "tpch":
+        parser.error("--skew: the order lines of TPC-H are skewed; leave it out, or --suite")
     arguments.sf = arguments.sf or (0.05 if arguments.quick else 1.0)
-    arguments.rounds = arguments.rounds or (2 if arguments.quick else 8)
+    arguments.rounds = arguments.rounds or (2 if arguments.quick else _ROUNDS[arguments.suite])
     return arguments
 
 

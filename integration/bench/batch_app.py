@@ -1,4 +1,4 @@
-"""Runs TPC-H queries on request, one after another, and answers with their start and end times.
+"""Runs queries of TPC-H or TPC-DS on request, one after another, and answers with their start and end times.
 
 usage: batch_app.py TABLES QUERIES SOCKET
 

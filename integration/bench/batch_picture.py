@@ -10,6 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 _WIDTH_IN, _ROW_IN = 8, 0.3
+_SUITES = {"tpch": "TPC-H", "tpcds": "TPC-DS"}
 
 
 def draw(result: Mapping[str, Any], file: Path) -> None:
@@ -33,6 +34,6 @@ def draw(result: Mapping[str, Any], file: Path) -> None:
         axes.axvline(1, color="black", linewidth=1)
         axes.set_yticks(list(places), labels=list(queries))
         axes.invert_yaxis()
-        axes.set_xlabel(f"time / time with spark-elastic, TPC-H scale {result['sf']:g}")
+        axes.set_xlabel(f"time / time with spark-elastic, {_SUITES[result['suite']]} scale {result['sf']:g}")
         axes.legend(loc="lower right")
         figure.savefig(file, format="svg", metadata={"Date": None})

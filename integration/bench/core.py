@@ -1,7 +1,7 @@
 """Measure the scheduler alone, on one core: events per second, the time of a decision, memory.
 
 usage: python -m integration.bench.core [--quick]
-The last line printed is one JSON object. A whole run also writes it to results/core.json.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/core.json.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import gc
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,12 +19,12 @@ from attrs import evolve
 from integration.bench.core_meter import Meter, decision_times
 from integration.bench.core_world import Size, World
 from integration.bench.figures import p50_p99
+from integration.bench.results import keep
 from spark_elastic.core.keys.policies import POLICY
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.settings import load
 
-_RESULT = Path(__file__).parent / "results" / "core.json"
 _SECOND = 1_000
 _HOUR = 3_600 * _SECOND
 _DAY = 24 * _HOUR
@@ -81,8 +80,7 @@ def main() -> int:
     policy_ms = decision_times(World(_AUTOSCALED), Scheduler(_AUTOSCALE), 20 if quick else 1_000)
     result = _summary(size, list(modes.values()), p50_p99(policy_ms)) | {"modes": modes}
     if not quick:
-        _RESULT.parent.mkdir(exist_ok=True)
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        keep("core", result)
     print(json.dumps(result))
     return 0
 

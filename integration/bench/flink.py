@@ -2,7 +2,7 @@
 
 usage: python -m integration.bench.flink [--quick] [--sizes MB,...] [--rounds N] [--only SYSTEM] ...
 A Markdown table and one JSON object, which is the last line, are printed. A whole run also writes the object
-to results/flink.json, size by size.
+to results/VERSION/flink.json, size by size.
 
 For each size of the state, each system runs it on two workers with one slot. A third joins, is stopped in the
 system's orderly way, joins again and is killed with SIGKILL, in each round. A gap is the longest time without
@@ -32,11 +32,11 @@ import attrs
 from integration.bench.application import TRIGGER_MS
 from integration.bench.figures import p50_max
 from integration.bench.flink_sides import ROWS_PER_S, Change, FlinkSide, Side, SparkSide, run
+from integration.bench.results import keep
 from integration.bench.rounds import WARM_UP_BATCHES
 from integration.flink.jars import CLUSTER
 from spark_elastic.installation import installed_pyspark
 
-_RESULT = Path(__file__).parent / "results" / "flink.json"
 _SYSTEMS = ("spark", "flink")
 _CASES = ("steady", "join", "stop", "kill")
 _GAPS = ("gap_ms", "new_gap_ms")
@@ -67,8 +67,7 @@ def main() -> int:
         measured = {name: _measure(name, size, arguments) for name in arguments.only or _SYSTEMS}
         result["sizes"][str(size)] = measured | ratios(measured)
         if not arguments.only:
-            _RESULT.parent.mkdir(exist_ok=True)
-            _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            keep("flink", result)
     print(table(result["sizes"]))
     print(json.dumps(result))
     return 0

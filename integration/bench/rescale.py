@@ -1,7 +1,8 @@
 """Measure rescaling on a real cluster: its delay, the gap in the output, and its cost.
 
 usage: python -m integration.bench.rescale [--quick] [--rounds N] [--large-rounds N] [--only PART]...
-The last line printed is one JSON object. A whole run also writes it to results/rescale.json, part by part.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/rescale.json, part
+by part.
 """
 
 from __future__ import annotations
@@ -12,19 +13,18 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from integration.bench.application import Variant
 from integration.bench.changelogs import changelogs
 from integration.bench.figures import p50_max
 from integration.bench.old_checkpoint import old_checkpoint
 from integration.bench.overhead import overhead, startup_extra_ms
+from integration.bench.results import keep
 from integration.bench.rounds import Rounds, run_rounds
 from integration.bench.stream_app import KEYS_PER_BATCH_AT_FIRST
 from integration.bench.untuned import untuned
 from integration.streaming.launch import AT_ONCE
 
-_RESULT = Path(__file__).parent / "results" / "rescale.json"
 # Each key has about 1 KB of state.
 _STATE_KEYS = 1_000_000
 # The settings of the tuned peer.
@@ -46,8 +46,7 @@ def main() -> int:
         print(f"{time.strftime('%H:%M:%S')} {name} {json.dumps(part)}", file=sys.stderr, flush=True)
         result |= part
         if not arguments.only:
-            _RESULT.parent.mkdir(exist_ok=True)
-            _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            keep("rescale", result)
     print(json.dumps(result))
     return 0
 

@@ -1,8 +1,8 @@
 """Measure the cost of reads of the REST API, and of Spark's own, for a running query, with and without.
 
 usage: python -m integration.bench.rest_load [--quick] [--rounds N] [--rate N]
-The last line printed is one JSON object. A whole run also writes it to results/rest_load.json. Clients,
-driver and executors share the machine, so the clients' own work is part of the measurement.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/rest_load.json.
+Clients, driver and executors share the machine, so the clients' own work is part of the measurement.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from integration.bench.application import Application, Variant, now_ms
 from integration.bench.batches import Batch
 from integration.bench.figures import p50_p95, p50_p99
 from integration.bench.readers import Readers, reads_of, reads_of_spark
+from integration.bench.results import keep
 from spark_elastic_lab.demo.cluster import Cluster
 
-_RESULT = Path(__file__).parent / "results" / "rest_load.json"
 _START_TIMEOUT_S = 300.0
 # While the driver's code is still being compiled, the first rounds would be slower than the others.
 _WARM_UP_BATCHES = 100
@@ -58,8 +58,7 @@ def main() -> int:
     rounds = arguments.rounds or (2 if arguments.quick else 10)
     result = _measure(rounds, batches=20, rate=arguments.rate)
     if not arguments.quick:
-        _RESULT.parent.mkdir(exist_ok=True)
-        _RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        keep("rest_load", result)
     print(json.dumps(result))
     return 0
 

@@ -1,8 +1,8 @@
 """Compare policies on simulated days: their cost, and how long rows wait under each.
 
 usage: python -m integration.bench.simulate [--quick | --held-back]
-The last line printed is one JSON object. A whole run also writes it to results/simulate.json, a run of the
-held-back loads to results/simulate-held-back.json.
+The last line printed is one JSON object. A whole run also writes it to results/VERSION/simulate.json, a run
+of the held-back loads to results/VERSION/simulate-held-back.json.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
 
 from attrs import evolve
 
+from integration.bench.results import keep
 from integration.bench.simulate_loads import HELD_BACK, LOADS, BenchLoad
 from spark_elastic_lab.simulator.cluster import ClusterSpec
 from spark_elastic_lab.simulator.demand import demand
@@ -28,7 +28,6 @@ from spark_elastic_lab.simulator.simulation import simulate
 from spark_elastic_lab.simulator.source import SourceSpec
 from spark_elastic_lab.simulator.table import as_data, table
 
-_RESULTS = Path(__file__).parent / "results"
 _OURS, _ORACLE, _FLINK, _SPARK = "autoscale", "oracle", "flink", "dynamic-allocation"
 _POLICIES = (_OURS, _FLINK, _SPARK, "streaming-allocation", "hpa", "keda", "ds2", "fixed", _ORACLE)
 _MAX_LAG_S = 30.0
@@ -54,9 +53,7 @@ def main() -> int:
     print(f"all loads\n{_table(policies)}", file=sys.stderr, flush=True)
     result = {**summary(found), "policies": policies, "loads": details}
     if not quick:
-        _RESULTS.mkdir(exist_ok=True)
-        file = _RESULTS / f"simulate{'-held-back' if given.held_back else ''}.json"
-        file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        keep("simulate-held-back" if given.held_back else "simulate", result)
     print(json.dumps(result))
     return 0
 

@@ -62,7 +62,7 @@ class Lines:
     _thread: threading.Thread = field(init=False)
 
     def __enter__(self) -> Self:
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         self._thread = threading.Thread(target=self._run, name="lines", daemon=True)
         self._thread.start()
         return self

@@ -110,9 +110,10 @@ def test_what_warming_up_has_cost_the_machine_is_left_out() -> None:
 
 def test_the_picture_has_a_row_for_each_query(tmp_path: Path) -> None:
     query = {"shipped_s": 4.0, "best_fixed_s": 2.0, "elastic_s": 1.0}
-    result = {"sf": 1.0, "queries": {"q1": query, "q22": query}}
+    result = {"suite": "tpcds", "sf": 1.0, "queries": {"q1": query, "q22": query}}
     draw({**result, "geomean_vs_shipped": 4.0, "geomean_vs_best_fixed": 2.0}, tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert ">q1<" in text
     assert ">q22<" in text
     assert "as shipped (4.0 ×" in text
+    assert "TPC-DS scale 1" in text

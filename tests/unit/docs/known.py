@@ -81,7 +81,7 @@ KNOWN: dict[str, RunBy | NotRun] = {
     r"jq -r? ?.*|sed -i .*|cat bounds.json": NotRun("only shows or edits what the command before it gave"),
     r"make test": NotRun("is what runs these tests"),
     r"make demo( .*)?|spark-elastic demo( .*)?": RunBy("integration/demo/test_demo.py", '"demo"'),
-    r"make bench-(core|simulate|autoscale|advise|batch|planning)( .*)?": NotRun(
+    r"make bench-(core|simulate|autoscale|advise|batch|nexmark|planning)( .*)?": NotRun(
         f"{_BENCH}; tests/unit/test_bench_*.py run parts of it"
     ),
     r"make bench-flink( .*)?": RunBy("integration/flink/test_bench.py", "integration.bench.flink"),

@@ -1,0 +1,36 @@
+"""TPC-DS for batch tests and the bench: tables made by tpcgen-cli, and the queries of Spark's own tests."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from integration.spark_suites.suite_jars import suite_jars
+from spark_elastic_lab.demo.data import DataFailure
+
+_QUERY = re.compile(r"tpcds/(q(\d+)([ab]?))\.sql")
+
+
+def queries() -> dict[str, str]:
+    """Return the SQL of q1 to q99, some in two parts (q14a), from the tests jar of the installed Spark.
+
+    Raises JarFailure.
+    """
+    with zipfile.ZipFile(suite_jars()[0]) as jar:
+        found = [match for match in map(_QUERY.fullmatch, jar.namelist()) if match]
+        ordered = sorted(found, key=lambda match: (int(match[2]), match[3]))
+        return {match[1]: jar.read(match[0]).decode() for match in ordered}
+
+
+def generate(folder: Path, scale: float) -> None:
+    """Write all tables at `scale` (1 = 1 GB) as parquet files into `folder`. Raises DataFailure."""
+    program = Path(sys.executable).with_name("tpcgen-cli")
+    if not program.exists():
+        raise DataFailure("tpcgen-cli is not installed")
+    command = [str(program), "tpcds", "parquet", "-s", str(scale), "--output-dir", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise DataFailure(f"tpcgen-cli failed: {result.stderr.strip()}")

@@ -38,7 +38,7 @@ def read_each_second(late_ms: int, *, but: dict[int, int] | None = None) -> list
 
 
 def test_the_load_settles_at_its_first_rate_and_steps_then() -> None:
-    assert SCHEDULE.load.rates == (10,) * 6 + (40,) * 4 + (10,) * 4
+    assert [*SCHEDULE.load.rates] == [10] * 6 + [40] * 4 + [10] * 4
     assert SCHEDULE.arrived[5:8] == [60, 100, 140]
     assert SCHEDULE.arrived[-1] == 260
     assert SCHEDULE.measured == range(2, 14)

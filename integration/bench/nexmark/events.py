@@ -28,7 +28,7 @@ FIRST_ID = 1_000
 _BEGIN = 1_436_918_400_000
 _FIRST_CATEGORY, _CATEGORIES = 10, 5
 _HOT_AUCTION_IN, _HOT_SELLER_IN, _HOT_BIDDER_IN = 2, 4, 4
-# One person, and one auction, of each so many is hot.
+# One of this many people, and of this many auctions, is hot.
 _HOT_OF = 100
 _ACTIVE_PEOPLE, _AUCTIONS_IN_FLIGHT = 1_000, 100
 _LEAD = 10
@@ -48,7 +48,7 @@ _HORIZON_MS = _AUCTIONS_IN_FLIGHT * ROUND // AUCTIONS * 1_000 // EVENTS_PER_S
 def register(numbers: DataFrame, *, wait_us: int = 0) -> None:
     """Register the events with these numbers (column n, bigint) as the views `person`, `auction` and `bid`.
 
-    The numbers may be a stream. With `wait_us`, reading an event takes so many µs longer on average (at most
+    The numbers may be a stream. With `wait_us`, reading an event takes that many µs longer on average (at most
     1,000), without using a processor.
     """
     spark = numbers.sparkSession

@@ -34,7 +34,7 @@ class Reading:
 
 @frozen
 class Late:
-    """So many `events` were read `ms` after they were written."""
+    """A number of `events` that were read `ms` after they were written."""
 
     ms: int
     events: int

@@ -57,7 +57,7 @@ def watermark_of(query: StreamingQuery) -> int | None:
 def compare(
     spark: SparkSession, name: str, events: int, output: Path, watermark: int | None
 ) -> dict[str, int]:
-    """Compare what a stream has written with a batch over the first so many events.
+    """Compare what a stream has written with a batch over the first `events` events.
 
     Rows that the watermark (epoch ms) has not closed are not expected. Returns what `difference` returns.
     """

@@ -11,6 +11,8 @@ from pathlib import Path
 from integration.spark_suites.suite_jars import suite_jars
 from spark_elastic_lab.demo.data import DataFailure
 
+# A column's name in the queries, which are older than the tables, and its name in these.
+_RENAMED = (re.compile(r"\bc_last_review_date\b"), "c_last_review_date_sk")
 _QUERY = re.compile(r"tpcds/(q(\d+)([ab]?))\.sql")
 
 
@@ -22,7 +24,9 @@ def queries() -> dict[str, str]:
     with zipfile.ZipFile(suite_jars()[0]) as jar:
         found = [match for match in map(_QUERY.fullmatch, jar.namelist()) if match]
         ordered = sorted(found, key=lambda match: (int(match[2]), match[3]))
-        return {match[1]: jar.read(match[0]).decode() for match in ordered}
+        texts = {match[1]: jar.read(match[0]).decode() for match in ordered}
+    old, new = _RENAMED
+    return {name: old.sub(new, text) for name, text in texts.items()}
 
 
 def generate(folder: Path, scale: float) -> None:

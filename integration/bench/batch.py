@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -47,6 +48,8 @@ _ROUNDS = {"tpch": 8, "tpcds": 2}
 def main() -> int:
     """Run all queries, write and print the result."""
     arguments = _arguments()
+    # As with Ctrl-C, the started processes must end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suite = _SUITES[arguments.suite]
     texts = suite.queries()
     names = arguments.queries or (_QUICK[arguments.suite] if arguments.quick else texts)

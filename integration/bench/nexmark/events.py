@@ -48,8 +48,8 @@ _HORIZON_MS = _AUCTIONS_IN_FLIGHT * ROUND // AUCTIONS * 1_000 // EVENTS_PER_S
 def register(numbers: DataFrame, *, wait_us: int = 0) -> None:
     """Register the events with these numbers (column n, bigint) as the views `person`, `auction` and `bid`.
 
-    The numbers may be a stream. With `wait_us`, reading an event takes that many µs longer on average (at most
-    1,000), without using a processor.
+    The numbers may be a stream. Reading an event takes `wait_us` µs longer on average (0 to 1,000), without
+    using a processor.
     """
     spark = numbers.sparkSession
     read = numbers.where(_waited(wait_us)) if wait_us else numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_elastic.http.metrics import Metric, metrics
 from spark_elastic.runtime.publisher import DECISION_BUCKETS, Totals, View
+from spark_elastic.runtime.timeline import Usage
 from spark_elastic.settings import Settings
 
 
@@ -18,6 +19,8 @@ def known_metrics() -> list[Metric]:
         settings=Settings(),
         restarts=0,
         slots=0,
+        wanted=0,
+        usage=Usage(since=0),
         executors=(),
         usable={},
         exclusions={},

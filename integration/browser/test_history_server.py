@@ -52,8 +52,8 @@ def history_server(folder: Path, logs: Path) -> Iterator[str]:
         process.stop()
 
 
-def run_application(jvm: Driver, logs: Path) -> tuple[str, str]:
-    """Run a query and a batch job until both are shown; return the ids of application and query."""
+def run_application(jvm: Driver, logs: Path) -> tuple[str, str, str]:
+    """Run a query and a batch job until both are shown; return the ids of these and of its execution."""
     with jvm.session({**CONF, "spark.eventLog.dir": logs.as_uri(), "spark.ui.enabled": "true"}) as spark:
         rows = spark.readStream.format("rate").load().selectExpr("value % 7 AS key").repartition("key")
         stream = (
@@ -64,14 +64,22 @@ def run_application(jvm: Driver, logs: Path) -> tuple[str, str]:
         numbers.groupBy("key").count().write.format("noop").mode("overwrite").save()
         api = Client(str(spark.sparkContext.uiWebUrl), "/elastic/api/v1")
         eventually(lambda: api.get(f"/queries/{started.id}").json.get("lastBatch"), "a batch is known of")
-        eventually(lambda: len(api.get("/stages").json["stages"]) >= 2, "the stages were decided about")
-        return str(spark.sparkContext.applicationId), str(started.id)
+
+        def decided() -> str | None:
+            """Return the execution whose shuffle has got its number and its ranges."""
+            for one in api.get("/executions").json["executions"]:
+                if {stage["question"] for stage in one["stages"]} >= {"InitialCount", "Ranges"}:
+                    return str(one["execution"])
+            return None
+
+        execution = eventually(decided, "the stages were decided about")
+        return str(spark.sparkContext.applicationId), str(started.id), str(execution)
 
 
 def test_it_shows_the_same_from_the_event_log(browser: Browser, jvm: Driver, tmp_path: Path) -> None:
     logs = tmp_path / "events"
     logs.mkdir()
-    application, query = run_application(jvm, logs)
+    application, query, execution = run_application(jvm, logs)
     assert os.listdir(logs)
     with history_server(tmp_path, logs) as url:
         history = Client(url, f"/history/{application}")
@@ -80,7 +88,17 @@ def test_it_shows_the_same_from_the_event_log(browser: Browser, jvm: Driver, tmp
             page = found.page
             expect(page.locator(".navbar .nav-item.active")).to_have_text("Elastic")
             expect(page.get_by_role("status").filter(has_text="This application has ended")).to_be_visible()
+            # All of it comes out of the event log, and the plan and its jobs from the server's own API.
+            expect(page.get_by_role("application", name="Slots, load and lag")).to_be_visible()
+            expect(page.locator(".elastic-tiles .card").filter(has_text="Executor-hours")).to_be_visible()
+            expect(page.get_by_role("table", name="SQL Executions").locator("tbody")).not_to_have_count(0)
+            page.goto(f"{url}/history/{application}/elastic/#sql={execution}")
             expect(page.get_by_role("table", name="Batch Stages").locator("tbody")).not_to_have_count(0)
+            expect(page.locator(".elastic-plan g.decided")).not_to_have_count(0)
+            page.get_by_role("link", name="Spark's page of it").click()
+            expect(page.locator("body")).to_contain_text("Details for Query")
+            page.go_back()
+            page.get_by_role("link", name="Overview").click()
             queries(page).get_by_role("link", name="spread").click()
             expect(page.locator("main")).to_contain_text(query)
             expect(page.locator(".elastic-timeline path.partitions").last).to_be_attached()

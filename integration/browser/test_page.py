@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from integration.browser.chromium import Watched, queries, watched
 from integration.cluster.application import Application, application, now
 from integration.cluster.queries import start_enrichment, start_totals
 from integration.spark_minor import MOVES_STATE, SPARK_MINOR
 from integration.streaming.driver import Driver, policies_of
+from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 from spark_elastic_lab.demo.cluster import Cluster
 from spark_elastic_lab.demo.data import Tables
@@ -218,15 +220,19 @@ def test_a_decision_opens_to_its_full_record(app: Application, query: Watched) -
 
 def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, overview: Watched) -> None:
     rows = app.spark.newSession().range(0, 200_000).selectExpr("id % 1000 AS key", "id")
-    rows_of_table = overview.page.get_by_role("table", name="Batch Stages").locator("tbody")
-    decided = rows_of_table.filter(has_text="ranges to read")
+    # A row has the last decision about an execution, which is that about what its tasks read.
+    table = overview.page.get_by_role("table", name="SQL Executions")
+    executions = table.locator("tbody").filter(has_text="Reads")
 
     def run() -> int:
         rows.groupBy("key").count().write.format("noop").mode("overwrite").save()
-        return decided.count()
+        return executions.count()
 
     # On a busy machine an answer may come too late for a stage.
     eventually(run, "ranges are shown", every_s=1.0)
+    executions.first.get_by_role("link").click()
+    rows_of_table = overview.page.get_by_role("table", name="Batch Stages").locator("tbody")
+    decided = rows_of_table.filter(has_text="ranges to read")
     opener = decided.first.get_by_role("button")
     # The opened row moves down when a later one arrives.
     number = str(opener.get_attribute("aria-label"))
@@ -234,6 +240,58 @@ def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, 
     read = rows_of_table.filter(has=button)
     read.get_by_role("button").click()
     expect(read.locator(".elastic-record")).to_contain_text("half of them up to")
+
+
+def linked(page: Page, link: Locator, shows: str) -> None:
+    """Follow a link to one of Spark's own pages, which shows this, and come back."""
+    here = page.url
+    link.click()
+    expect(page.locator("body")).to_contain_text(shows)
+    expect(page.locator(".navbar .nav-item.active")).not_to_have_text("Elastic")
+    page.go_back()
+    expect(page).to_have_url(here)
+
+
+def test_an_execution_is_shown_with_its_plan_and_leads_to_sparks_pages(
+    app: Application, overview: Watched
+) -> None:
+    page = overview.page
+    session = app.spark.newSession()
+    left = session.range(0, 300_000).selectExpr("id % 5000 AS key", "id AS one")
+    right = session.range(0, 50_000).selectExpr("id % 700 AS key", "id AS other")
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    api = Client(str(app.spark.sparkContext.uiWebUrl), "/elastic/api/v1")
+
+    def run() -> str | None:
+        left.join(right, "key").groupBy("key").count().write.format("noop").mode("overwrite").save()
+        newest = api.get("/executions?limit=1").json["executions"][0]
+        decided = {stage["question"] for stage in newest["stages"]}
+        return str(newest["execution"]) if decided == {"InitialCount", "Ranges"} else None
+
+    # On a busy machine an answer may come too late for a stage.
+    id = eventually(run, "all was decided", every_s=1.0)
+    page.goto(f"{address(app)}#sql={id}")
+    expect(page.get_by_role("heading", name=f"SQL execution {id}")).to_contain_text("completed")
+    # The exchanges on both sides of the join.
+    exchanges = page.locator(".elastic-plan g.decided")
+    expect(exchanges).to_have_count(2)
+    for exchange in exchanges.all():
+        for said in (r"\d+ → \d+ partitions", "written", r"read by \d+ tasks, skew \d"):
+            expect(exchange).to_contain_text(re.compile(said))
+    picture = page.get_by_role("img", name=re.compile("^Plan: .*Exchange, .* partitions"))
+    expect(picture).to_have_accessible_name(re.compile("SortMergeJoin"))
+    tiles = page.locator(".elastic-tiles .card")
+    linked(page, page.get_by_role("link", name="Spark's page of it"), f"Details for Query {id}")
+    linked(page, tiles.filter(has_text="Jobs").get_by_role("link").first, "Details for Job ")
+    linked(page, tiles.filter(has_text="Stages").get_by_role("link").first, "Details for Stage ")
+
+
+def test_a_query_leads_to_sparks_page_of_it(app: Application, query: Watched) -> None:
+    linked(query.page, query.page.get_by_role("link", name="Spark's page of this run"), "Streaming Query")
+    expect(query.page.get_by_role("heading", name=QUERY)).to_be_visible()
+    query.page.get_by_role("link", name="All queries").click()
+    executors = query.page.get_by_role("table", name="Executors").get_by_role("link")
+    linked(query.page, executors.first, "Executors")
 
 
 def test_a_lost_executor_is_marked(app: Application, query: Watched) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import define, frozen
 
 from spark_elastic.core.actions import Decision
-from spark_elastic.core.bounds.requirements import Requirements
+from spark_elastic.core.bounds.requirements import Requirements, joined_groups
 from spark_elastic.core.bounds.shares import Share
 from spark_elastic.core.events import Provider, QueryFacts, QueryProgress
 from spark_elastic.core.load.pace import Pace
@@ -23,6 +23,7 @@ from spark_elastic.core.rescale.history import RescaleRecord
 from spark_elastic.core.rescale.preparation import Preparation
 from spark_elastic.core.rescale.situation import repartition_obstacle, untouched
 from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.transitions import FINISHED
 
 
 @frozen
@@ -109,6 +110,16 @@ class QueryView:
             held=self.held,
             reading=self.reading,
         )
+
+
+def wanted_slots(queries: Iterable[QueryView], maximum: int) -> int | None:
+    """Return the slots that the groups of live queries want together, None if one wants all slots.
+
+    `maximum` is the parallelism that counts as no bound.
+    """
+    live = (query.requirements for query in queries if query.state != FINISHED)
+    wants = [group.wanted for group in joined_groups(live).values()]
+    return None if any(slots >= maximum for slots in wants) else sum(wants)
 
 
 @define

@@ -11,11 +11,13 @@ from spark_elastic.http.flink_rescales import PARTS, JobRescales, RescaleDetails
 from spark_elastic.http.requirements import ResourceRequirements
 from spark_elastic.http.resources import (
     MOST_CHARACTERS,
+    ApplicationTimeline,
     Archive,
     Decision,
     Decisions,
     Document,
     Exceptions,
+    Executions,
     Metrics,
     Overview,
     Queries,
@@ -61,6 +63,7 @@ def make_application(
     app.add_error_handler(Exception, unexpected)
     for path, resource in (
         ("/overview", Overview(publisher)),
+        ("/timeline", ApplicationTimeline(publisher)),
         ("/queries", Queries(publisher)),
         ("/queries/{query}", Query(publisher)),
         ("/queries/{query}/resource-requirements", ResourceRequirements(publisher, requests)),
@@ -75,6 +78,7 @@ def make_application(
         ("/decisions/{number}", Decision(publisher)),
         ("/stages", Stages(publisher)),
         ("/stages/{number}", Stage(publisher)),
+        ("/executions", Executions(publisher)),
         ("/openapi.json", Document()),
     ):
         app.add_route(API + path, resource)

@@ -48,7 +48,8 @@ _DOCUMENT = Shape[Any]({"type": "object", "description": "The OpenAPI descriptio
 _SHAPES: tuple[Shape[Any], ...] = (
     present.OVERVIEW, present.QUERY, present.POLICY, present.BATCH,
     BOUNDS, JOB_BOUNDS, WANTED_BOUNDS,
-    present.RESCALE, present.TIMELINE, present.QUERIES, present.STAGES, present.STAGE, present.SIZES,
+    present.RESCALE, present.TIMELINE, present.APPLICATION_TIMELINE, present.QUERIES,
+    present.STAGES, present.STAGE, present.SIZES, present.EXECUTIONS, present.EXECUTION,
     present.SAVEPOINT, _SAVEPOINT_REQUEST, present.EXCEPTION, present.DECISION, ERRORS, _EMPTY,
     present.RESCALES, present.SAVEPOINTS, present.EXCEPTIONS, present.DECISIONS, _DOCUMENT,
     flink_rescales.DETAILS, flink_rescales.OVERVIEW, flink_rescales.HISTORY, flink_rescales.SUMMARY,
@@ -164,6 +165,15 @@ def document() -> Schema:
         "servers": [{"url": "."}],
         "paths": {
             "/overview": {"get": _operation("Show the application at a glance.", present.OVERVIEW)},
+            "/timeline": {
+                "get": _operation(
+                    "Show the recent history of the application and of the queries that lag most, the newest "
+                    "last.",
+                    present.APPLICATION_TIMELINE,
+                    400,
+                    parameters=[_SINCE, _limit(LARGEST)],
+                )
+            },
             "/queries": {
                 "get": _operation(
                     "List the queries, those that have ended last.",
@@ -248,6 +258,18 @@ def document() -> Schema:
             "/stages/{number}": {
                 "parameters": [_NR],
                 "get": _operation("Show a decision about a batch stage.", present.STAGE, 404),
+            },
+            "/executions": {
+                "get": _operation(
+                    "List the last decisions about batch stages by SQL execution, the newest first.",
+                    present.EXECUTIONS,
+                    400,
+                    parameters=[
+                        _parameter("execution", TEXT.schema, "Only the one with this id."),
+                        _BEFORE,
+                        _limit(STAGES_KEPT),
+                    ],
+                )
             },
             "/openapi.json": {"get": _operation("Show this document.", _DOCUMENT)},
         },

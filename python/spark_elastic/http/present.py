@@ -14,7 +14,7 @@ from attrs import frozen
 
 from spark_elastic.core.actions import Decision, DecisionKind
 from spark_elastic.core.batch.questions import QUESTION_TYPES
-from spark_elastic.core.bounds.requirements import joined_groups, source_vertex
+from spark_elastic.core.bounds.requirements import source_vertex
 from spark_elastic.core.events import ExecutorInfo, OffsetsBehind, QueryProgress, SourceRead, Trigger
 from spark_elastic.core.failures.judge import summary
 from spark_elastic.core.keys import application, rescaling
@@ -47,9 +47,9 @@ from spark_elastic.http.shapes import (
 )
 from spark_elastic.installation import Spark
 from spark_elastic.lacks import Lack, lacks_of
-from spark_elastic.runtime.decided_stages import DecidedStage, Sizes
+from spark_elastic.runtime.decided_stages import DecidedStage, Exchange, Sizes
 from spark_elastic.runtime.publisher import View
-from spark_elastic.runtime.timeline import Batch, Departure, Timeline
+from spark_elastic.runtime.timeline import Batch, Capacity, Departure, Timeline
 from spark_elastic.version import __version__
 
 _STATE = choice(*TRANSITIONS)
@@ -366,6 +366,21 @@ EXCEPTION = Object[RunFailure](
 EXCEPTIONS = Object[Iterable[RunFailure]]("Exceptions", exceptions=list_(EXCEPTION).of(lambda them: them))
 
 
+_LAG = said(
+    MS,
+    "Estimate of how long the oldest unread row had waited at its end: since the micro-batch before it began "
+    "or the query was idle, and the time in which what its sources report as unread has arrived.",
+)
+_LOST = list_(
+    Object[Departure](
+        at=TIME.of(lambda it: it.at),
+        executor=TEXT.of(lambda it: it.executor),
+        reason=TEXT.of(lambda it: it.reason),
+        released=BOOL.of(lambda it: it.released),
+    )
+)
+
+
 @frozen
 class Since:
     """The series of a query's chart after `after` (epoch ms)."""
@@ -383,19 +398,60 @@ TIMELINE = Object[Since](
             durationMs=MS.of(lambda it: it.duration_ms),
             partitions=INT.of(lambda it: it.partitions),
             inputRowsPerSecond=NUMBER.of(lambda it: it.input_rows_per_second),
+            lagMs=_LAG.of(lambda it: it.lag_ms),
         )
     ).of(lambda it: it.series.batches(it.query, it.after)),
     slots=list_(Object[tuple[int, int]](at=TIME.of(lambda it: it[0]), slots=COUNT.of(lambda it: it[1]))).of(
         lambda it: it.series.slots(it.after)
     ),
-    lost=list_(
-        Object[Departure](
-            at=TIME.of(lambda it: it.at),
-            executor=TEXT.of(lambda it: it.executor),
-            reason=TEXT.of(lambda it: it.reason),
-            released=BOOL.of(lambda it: it.released),
+    lost=_LOST.of(lambda it: it.series.lost(it.after)),
+)
+
+
+@frozen
+class Lately:
+    """The series of the application's chart after `after` (epoch ms), with at most `most` live queries."""
+
+    series: Timeline
+    view: View
+    after: int
+    most: int
+
+    @property
+    def queries(self) -> Iterable[tuple[QueryView, Lately]]:
+        """The queries with the largest lags, those first."""
+        live = [query for query in self.view.queries.values() if query.state != FINISHED]
+        live.sort(key=lambda query: -self.series.last_lag_ms(query.facts.query))
+        return ((query, self) for query in live[: self.most])
+
+
+APPLICATION_TIMELINE = Object[Lately](
+    "ApplicationTimeline",
+    slots=list_(
+        Object[tuple[int, Capacity]](
+            at=TIME.of(lambda it: it[0]),
+            slots=COUNT.of(lambda it: it[1].slots),
+            wanted=or_null(COUNT).of(
+                lambda it: it[1].wanted, "The slots that all queries want together; null: one wants all."
+            ),
+            executors=COUNT.of(lambda it: it[1].executors),
         )
-    ).of(lambda it: it.series.lost(it.after)),
+    ).of(lambda it: it.series.capacity(it.after)),
+    lost=_LOST.of(lambda it: it.series.lost(it.after)),
+    queries=list_(
+        Object[tuple[QueryView, Lately]](
+            id=TEXT.of(lambda it: it[0].facts.query),
+            name=or_null(TEXT).of(lambda it: it[0].facts.name),
+            triggerMs=MS.of(lambda it: it[0].facts.trigger_ms),
+            batches=list_(
+                Object[Batch](
+                    at=TIME.of(lambda it: it.at),
+                    durationMs=MS.of(lambda it: it.duration_ms),
+                    lagMs=_LAG.of(lambda it: it.lag_ms),
+                )
+            ).of(lambda it: it[1].series.batches(it[0].facts.query, ended_after=it[1].after)),
+        )
+    ).of(lambda it: it.queries, "The live queries with the largest lags, those first."),
 )
 
 # ---- Batch stages. Question and answer are as in the journal.
@@ -419,10 +475,19 @@ STAGE = Object[DecidedStage](
     "Stage",
     number=INT.of(lambda it: it.number),
     at=TIME.of(lambda it: it.stage["at"]),
-    group=TEXT.of(
-        lambda it: it.stage["question"].get("scan", it.stage["question"].get("group")),
-        "The shuffles or the scan of this decision.",
+    group=TEXT.of(lambda it: it.group, "The shuffles or the scan of this decision."),
+    execution=or_null(TEXT).of(
+        lambda it: it.execution,
+        "The id of its SQL execution, or of its operation of Spark Connect; null: neither, as with df.rdd.",
     ),
+    exchanges=list_(
+        Object[Exchange](
+            id=TEXT.of(lambda it: it.id),
+            bytes=or_null(COUNT).of(
+                lambda it: it.bytes, "Bytes written, or expected before it has run; null: unknown."
+            ),
+        )
+    ).of(lambda it: it.exchanges, "The shuffles of the group; empty for a scan."),
     question=choice(*(question.__name__ for question in QUESTION_TYPES)).of(
         lambda it: it.stage["question"]["type"]
     ),
@@ -462,6 +527,19 @@ STAGES = Object[Decided](
     ),
 )
 
+EXECUTION = Object[Sequence[DecidedStage]](
+    "Execution",
+    execution=or_null(TEXT).of(
+        lambda it: it[0].execution,
+        "The id of the SQL execution, or of the operation of Spark Connect; null: neither.",
+    ),
+    number=INT.of(lambda it: it[0].number, "The number of its newest decision."),
+    stages=list_(STAGE).of(lambda it: it, "The decisions about it, newest first."),
+)
+EXECUTIONS = Object[Iterable[Sequence[DecidedStage]]](
+    "Executions", executions=list_(EXECUTION).of(lambda them: them)
+)
+
 # ---- The application.
 
 
@@ -480,14 +558,29 @@ class Glance:
         return lacks_of(Spark(self.view.spark_version), off=off)
 
 
-def desired_slots(view: View) -> int | None:
-    """Return the total slots wanted by the groups of live queries; None if one wants all slots."""
-    live = (query.requirements for query in view.queries.values() if query.state != FINISHED)
-    wants = [group.wanted for group in joined_groups(live).values()]
-    maximum = view.settings[rescaling.MAX_PARALLELISM]
-    return None if any(slots >= maximum for slots in wants) else sum(wants)
+@frozen
+class Held:
+    """The live queries whose last decision was to wait, the newest first."""
+
+    decisions: Sequence[Decision]
+
+    @classmethod
+    def of(cls, view: View) -> Held:
+        """Return those of a view."""
+        last = (query.last_decision for query in view.queries.values() if query.state != FINISHED)
+        found = [decision for decision in last if decision is not None and decision.kind == "held"]
+        return cls(sorted(found, key=lambda decision: -decision.number))
 
 
+_HELD_SHOWN = 5
+
+
+def _cost(view: View) -> float | None:
+    price = view.settings[application.PRICE]
+    return None if price is None else round(view.usage.core_ms / _HOUR_MS * price, 6)
+
+
+_HOUR_MS = 3_600_000
 _EXECUTOR = Object[tuple[ExecutorInfo, View]](
     id=TEXT.of(lambda it: it[0].executor),
     host=TEXT.of(lambda it: it[0].host),
@@ -539,9 +632,22 @@ OVERVIEW = Object[Glance](
     slots=Object[View](
         now=COUNT.of(lambda it: it.slots),
         desired=or_null(COUNT).of(
-            desired_slots, "The upper bounds of all queries together; null: one has none."
+            lambda it: it.wanted, "The upper bounds of all queries together; null: one has none."
         ),
     ).of(lambda it: it.view),
+    held=Object[Held](
+        count=COUNT.of(lambda it: len(it.decisions)),
+        decisions=list_(DECISION).of(lambda it: it.decisions[:_HELD_SHOWN]),
+    ).of(
+        lambda it: Held.of(it.view),
+        f"How many live queries wait, and why: the {_HELD_SHOWN} newest of these decisions.",
+    ),
+    usage=Object[View](
+        since=TIME.of(lambda it: it.usage.since, "When this policy process began to count."),
+        executorHours=NUMBER.of(lambda it: round(it.usage.executor_ms / _HOUR_MS, 6)),
+        coreHours=NUMBER.of(lambda it: round(it.usage.core_ms / _HOUR_MS, 6)),
+        cost=or_null(NUMBER).of(_cost, "Core-hours at `spark.elastic.pricePerCoreHour`; null: not set."),
+    ).of(lambda it: it.view, "For how long executors have been there, up to the last event."),
     executors=list_(_EXECUTOR).of(lambda it: ((executor, it.view) for executor in it.view.executors)),
     queries=map_(COUNT, "How many queries are in each state.", _STATE).of(
         lambda it: Counter(query.state for query in it.view.queries.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, get_args
@@ -22,7 +22,7 @@ from spark_elastic.http.metrics import metrics
 from spark_elastic.http.openapi import document
 from spark_elastic.http.shapes import Json
 from spark_elastic.http.writes import asker, carry_out, guard, may_write, read_json
-from spark_elastic.runtime.decided_stages import STAGES_KEPT
+from spark_elastic.runtime.decided_stages import STAGES_KEPT, DecidedStage
 from spark_elastic.runtime.publisher import DECISIONS_KEPT, Publisher, View
 from spark_elastic.runtime.request_queue import MakeEvent, RequestQueue
 from spark_elastic.settings import Settings
@@ -100,7 +100,7 @@ class Exceptions:
         response.text = as_json(present.EXCEPTIONS.json(failures))
 
 
-# ---- GET /overview.
+# ---- GET /overview, and its recent history.
 
 
 @frozen
@@ -115,7 +115,25 @@ class Overview:
         response.text = as_json(present.OVERVIEW.json(present.Glance(view, may_write(request, view))))
 
 
-# ---- GET /stages and /stages/{number}.
+QUERIES_CHARTED = 8
+"""Number of queries in the application's chart, unless another number is requested."""
+
+
+@frozen
+class ApplicationTimeline:
+    """The recent history of the application, as series for a chart."""
+
+    publisher: Publisher
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """Show slots, executors, and the queries that lag most, all after `after` (epoch ms)."""
+        view = current(self.publisher)
+        after, most = whole(request, "after", 0, 0, LATEST), limit(request, QUERIES_CHARTED, LARGEST)
+        shown = present.Lately(self.publisher.timeline, view, after, most)
+        response.text = as_json(present.APPLICATION_TIMELINE.json(shown))
+
+
+# ---- GET /stages, /stages/{number} and /executions.
 
 
 _USUAL_STAGES = 100
@@ -151,6 +169,25 @@ class Stage:
             kept = f"{stages[-1].number} to {stages[0].number}" if stages else "none"
             raise Refusal(404, f"no decision about a stage has the number '{number[:60]}', kept are {kept}")
         response.text = as_json(present.STAGE.json(found))
+
+
+@frozen
+class Executions:
+    """The last decisions about batch stages, by SQL execution."""
+
+    publisher: Publisher
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """List the executions, newest first: one `execution`, or those `before` a number of a decision."""
+        current(self.publisher)
+        last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
+        wanted = request.get_param("execution")
+        found = (
+            stages
+            for stages in self.publisher.stages.by_execution()
+            if stages[0].number < last and (wanted is None or stages[0].execution == wanted)
+        )
+        response.text = as_json(present.EXECUTIONS.json(islice(found, most)))
 
 
 # ---- POST /queries/{id}/stop, and the same as a PUT, since YARN's proxy does not forward POST.
@@ -326,12 +363,24 @@ class Archive:
             "stages",
             present.STAGES.json(present.Decided(self.publisher.stages.newest_first(), most=_STAGES)),
         )
+        yield "executions", present.EXECUTIONS.json(self._executions())
+        timeline = present.Lately(self.publisher.timeline, view, 0, QUERIES_CHARTED)
+        yield "timeline", present.APPLICATION_TIMELINE.json(timeline)
         for id, query in view.queries.items():
             yield f"queries/{id}", present.QUERY.json(present.Shown(query, points=True))
             yield f"queries/{id}/rescales", present.RESCALES.json(query.history)
             yield f"queries/{id}/exceptions", present.EXCEPTIONS.json(query.exceptions)
-            timeline = present.Since(self.publisher.timeline, id, 0)
-            yield f"queries/{id}/timeline", present.TIMELINE.json(timeline)
+            since = present.Since(self.publisher.timeline, id, 0)
+            yield f"queries/{id}/timeline", present.TIMELINE.json(since)
+
+    def _executions(self) -> Iterator[Sequence[DecidedStage]]:
+        """Return the newest executions with as many decisions as the list of these has."""
+        room = _STAGES
+        for stages in self.publisher.stages.by_execution():
+            room -= len(stages)
+            if room < 0:
+                return
+            yield stages
 
 
 # ---- Where a savepoint may be written: the request becomes a write with the driver's credentials. The

@@ -9,7 +9,7 @@ from statistics import median_low
 
 from attrs import define, field, frozen
 
-from spark_elastic.core.batch.questions import Ranges
+from spark_elastic.core.batch.questions import InitialCount, Ranges
 from spark_elastic.runtime.port import JsonObject
 from spark_elastic.wire import decode_question
 
@@ -34,6 +34,14 @@ class Sizes:
     buckets: tuple[int, ...]
 
 
+@frozen(kw_only=True)
+class Exchange:
+    """A shuffle: the bytes that it has written, or is expected to write; None: unknown."""
+
+    id: str
+    bytes: int | None
+
+
 @define
 class DecidedStage:
     """A decision with its number, and the question and answer as they are in the journal.
@@ -44,7 +52,25 @@ class DecidedStage:
 
     number: int
     stage: JsonObject
-    _known: tuple[Sizes | None] | None = None
+    _known: tuple[Sizes | None, Sequence[Exchange]] | None = None
+
+    @property
+    def group(self) -> str:
+        """The name of the shuffles or of the scan."""
+        question = self.stage["question"]
+        return str(question.get("scan", question.get("group")))
+
+    @property
+    def execution(self) -> str | None:
+        """The SQL execution that it belongs to, or the operation of Spark Connect; None: neither."""
+        execution, colon, _ = self.group.partition(":")
+        return execution if colon and execution else None
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """The exchanges of a group, empty for a scan."""
+        stage = self.stage  # read first, as for the sizes
+        return _exchanges(stage) if self._known is None else self._known[1]
 
     @property
     def sizes(self) -> Sizes | None:
@@ -54,11 +80,20 @@ class DecidedStage:
 
     def measured(self) -> None:
         """Replace the lists by the sizes computed from them."""
-        self._known = (_measure(self.stage),)
+        self._known = _measure(self.stage), _exchanges(self.stage)
         stage = {**self.stage}
         for part in ("question", "answer"):
             stage[part] = {name: value for name, value in stage[part].items() if name not in _LISTS}
         self.stage = stage
+
+
+def _exchanges(stage: JsonObject) -> Sequence[Exchange]:
+    question = decode_question(stage["question"])
+    if isinstance(question, Ranges):
+        return [Exchange(id=e.id, bytes=sum(e.bytes)) for e in question.exchanges]
+    if isinstance(question, InitialCount):
+        return [Exchange(id=e.id, bytes=e.bytes if e.bytes >= 0 else None) for e in question.exchanges]
+    return ()
 
 
 def _measure(stage: JsonObject) -> Sizes | None:
@@ -118,3 +153,13 @@ class DecidedStages:
     def newest_first(self) -> Sequence[DecidedStage]:
         """Return the last decisions, newest first."""
         return tuple(reversed(self._kept.copy()))
+
+    def by_execution(self) -> Sequence[Sequence[DecidedStage]]:
+        """Return the last decisions of each execution, newest first, like the executions.
+
+        A decision that belongs to none is alone.
+        """
+        found: dict[str | int, list[DecidedStage]] = {}
+        for stage in self.newest_first():
+            found.setdefault(stage.execution or stage.number, []).append(stage)
+        return tuple(found.values())

@@ -20,13 +20,13 @@ from spark_elastic.core.events import (
     StageCompleted,
 )
 from spark_elastic.core.policies.custom import CustomMetrics
-from spark_elastic.core.query_view import QueryView
+from spark_elastic.core.query_view import QueryView, wanted_slots
 from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.transitions import FINISHED
 from spark_elastic.runtime.decided_stages import DecidedStages
-from spark_elastic.runtime.timeline import Timeline
+from spark_elastic.runtime.timeline import Capacity, Timeline, Usage
 from spark_elastic.settings import Settings
 
 # ---- Totals of each query since this policy process started; they never decrease. The scheduler counts
@@ -135,7 +135,8 @@ class View:
 
     `parts` is as in the shim's snapshot. `usable` has the slots of each executor that has any; `usual_slots`
     is the number expected of an executor that has yet to arrive. `exclusions` has why Spark has excluded an
-    executor, if known. `custom_policies` are the configured ones, by name.
+    executor, if known. `custom_policies` are the configured ones, by name. `wanted` are the slots that all
+    queries want, None: one wants all.
     """
 
     at: int
@@ -146,6 +147,8 @@ class View:
     settings: Settings
     restarts: int
     slots: int
+    wanted: int | None
+    usage: Usage
     executors: tuple[ExecutorInfo, ...]
     usable: Mapping[str, int]
     exclusions: Mapping[str, str]
@@ -160,11 +163,13 @@ class View:
 class QueryViews:
     """The views of all queries of a scheduler, and their totals.
 
-    `stale` has the queries that may have changed since their view was made.
+    `stale` has the queries that may have changed since their view was made. `wanted` are the slots that all
+    queries want together, None: one wants all.
     """
 
     stale: set[str] = field(factory=set)
     all_stale: bool = True
+    wanted: int | None = 0
     _shown: dict[str, QueryView] = field(factory=dict)
     # The last rescale of each query that was counted: its end, and its number.
     _counted: dict[str, tuple[int, int]] = field(factory=dict)
@@ -184,8 +189,13 @@ class QueryViews:
             for query in self._counted.keys() - set(now):
                 del self._counted[query]
             self._tallies.keep_only(queries)
+        wants_others = self.all_stale or now != list(before)
         for query in now if self.all_stale else self.stale.intersection(now):
-            self._shown[query] = self._look(query, queries[query])
+            seen = self._shown[query]
+            self._shown[query] = shown = self._look(query, queries[query])
+            wants_others |= seen.requirements is not shown.requirements or seen.state != shown.state
+        if wants_others:
+            self.wanted = wanted_slots(self._shown.values(), scheduler.settings.max_parallelism)
         self.stale.clear()
         self.all_stale = False
         return self._shown
@@ -291,7 +301,7 @@ class Publisher:
         self._at = max(self._at, event.at)
         self._news = True
         if self._scheduler is not None:
-            self.timeline.note(event, self._scheduler.slots.total)
+            self.timeline.note(event)
             # A change of one query can give others more or fewer slots.
             # In addition, policies look at all queries together.
             shared = self._scheduler.divisions, self._scheduler.plans
@@ -325,7 +335,17 @@ class Publisher:
 
     def _look(self, scheduler: Scheduler, settings: Settings, snapshot: Snapshot) -> View:
         queries = self._query_views.renew(scheduler)
+        executors = tuple(scheduler.slots.executors.values())
         self.timeline.keep_only(queries)
+        self.timeline.has(
+            self._at,
+            Capacity(
+                slots=scheduler.slots.total,
+                executors=len(executors),
+                cores=sum(executor.cores for executor in executors),
+                wanted=self._query_views.wanted,
+            ),
+        )
         return View(
             at=self._at,
             application=snapshot.application,
@@ -335,7 +355,9 @@ class Publisher:
             settings=settings,
             restarts=self.restarts,
             slots=scheduler.slots.total,
-            executors=tuple(scheduler.slots.executors.values()),
+            wanted=self._query_views.wanted,
+            usage=self.timeline.usage,
+            executors=executors,
             usable=dict(scheduler.slots.usable),
             exclusions=dict(scheduler.slots.exclusions),
             usual_slots=scheduler.usual_slots,

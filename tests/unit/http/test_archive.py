@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spark_elastic.gateway.stages import Stages
 from spark_elastic.http.app import make_application
 from spark_elastic.http.resources import MOST_CHARACTERS
 from spark_elastic.http.wsgi import HttpRequest, call
@@ -31,8 +32,8 @@ def archive(api: World, most: int = MOST_CHARACTERS) -> dict[str, Any]:
 
 def test_it_has_what_the_api_answers(api: World) -> None:
     answers = archive(api)
-    for path in ("queries", "decisions", "stages", f"queries/{ID}", f"queries/{ID}/rescales",
-                 f"queries/{ID}/exceptions", f"queries/{ID}/timeline"):  # fmt: skip
+    of_query = [f"queries/{ID}{below}" for below in ("", "/rescales", "/exceptions", "/timeline")]
+    for path in ("queries", "decisions", "stages", "executions", "timeline", *of_query):
         assert answers[path] == api.get(f"{API}/{path}").json, path
     assert answers["overview"] == {**api.get(f"{API}/overview").json, "mayWrite": False, "ended": True}
     validator("Overview").validate(answers["overview"])
@@ -43,3 +44,17 @@ def test_details_for_which_there_is_no_room_are_left_out(api: World) -> None:
     size = sum(len(json.dumps(answer, separators=(",", ":"))) for answer in whole.values())
     assert list(archive(api, most=size)) == list(whole)
     assert list(archive(api, most=size - 1)) == list(whole)[:-1]
+
+
+def test_it_has_no_more_executions_than_decisions_about_them() -> None:
+    with world() as running:
+        stages = Stages(running.publisher)
+        for execution in range(150):
+            planned = {"id": "e", "bytes": 10}
+            question = {"type": "InitialCount", "planned": 200, "exchanges": [planned]}
+            questions = [{**question, "group": f"{execution}:{part}"} for part in "ab"]
+            stages.answer({"id": "h1", "questions": questions})
+        answers = archive(running)
+        executions = answers["executions"]["executions"]
+        assert [one["execution"] for one in executions] == [str(number) for number in range(149, 49, -1)]
+        assert sum(len(one["stages"]) for one in executions) == len(answers["stages"]["stages"]) == 200

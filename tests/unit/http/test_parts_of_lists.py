@@ -66,7 +66,7 @@ def test_the_timeline_has_batches_slots_and_lost_executors(api: World) -> None:
     shown = api.get(f"{API}/queries/{ID}/timeline").json
     assert [batch["at"] - NOW for batch in shown["batches"]] == [1, 2]
     assert shown["batches"][0] == {
-        "at": NOW + 1, "durationMs": 300, "partitions": 4, "inputRowsPerSecond": 80.5
+        "at": NOW + 1, "durationMs": 300, "partitions": 4, "inputRowsPerSecond": 80.5, "lagMs": 0
     }  # fmt: skip
     assert [change["slots"] for change in shown["slots"]] == [4, 2]
     assert shown["lost"] == [{"at": NOW, "executor": "2", "reason": "killed", "released": False}]
@@ -75,9 +75,40 @@ def test_the_timeline_has_batches_slots_and_lost_executors(api: World) -> None:
     assert api.get(f"{API}/queries/nobody/timeline").status == 404
 
 
+def test_the_timeline_of_the_application_has_what_there_is_and_live_queries(api: World) -> None:
+    shown = api.get(f"{API}/timeline").json
+    there = [(change["slots"], change["executors"]) for change in shown["slots"]]
+    assert there[0] == (4, 2)
+    assert there[-1] == (2, 1)
+    # The queries have no bounds.
+    assert shown["slots"][-1]["wanted"] is None
+    assert [one["executor"] for one in shown["lost"]] == ["2"]
+    assert {query["name"] for query in shown["queries"]} == {"Spread", None}
+    later = api.get(f"{API}/timeline?after={NOW + 1}").json
+    assert (later["slots"], later["lost"]) == ([], [])
+
+
+def test_the_queries_that_lag_most_come_first_and_are_no_more_than_requested() -> None:
+    with world(queries=(COUNTS, SPREAD, evolve(STATELESS, name=None))) as running:
+        for query, rows in ((ID, 1), ("spread-id", 100)):
+            for batch in (1, 2):
+                running.send(
+                    ev.QueryProgress, query=query, run="r1", batch=batch, started=NOW + batch * 1_000,
+                    duration_ms=300, input_rows=rows, input_rows_per_second=10.0, partitions=4,
+                    records_behind=rows,
+                )  # fmt: skip
+        shown = running.get(f"{API}/timeline?limit=2").json["queries"]
+        assert [query["id"] for query in shown] == ["spread-id", ID]
+        assert [batch["lagMs"] for batch in shown[0]["batches"]] == [10_300, 11_300]
+        assert shown[0]["batches"][0]["durationMs"] == 300
+        (newest,) = running.get(f"{API}/timeline?limit=1&after={NOW + 1_300}").json["queries"]
+        assert [batch["at"] - NOW for batch in newest["batches"]] == [2_000]
+
+
 @pytest.mark.parametrize(
     "path",
-    ["queries?limit=0", "queries?offset=-1", f"queries/{ID}/rescales?before=x", "stages?limit=1001",
+    ["timeline?limit=0", "timeline?after=x", "executions?limit=1001", "queries?limit=0",
+     "queries?offset=-1", f"queries/{ID}/rescales?before=x", "stages?limit=1001",
      f"queries/{ID}/timeline?after=99999999999999999"],
 )  # fmt: skip
 def test_a_part_that_makes_no_sense_is_refused(api: World, path: str) -> None:
@@ -106,3 +137,20 @@ def test_decisions_about_stages_have_numbers_and_sizes_of_tasks(api: World) -> N
     assert api.get(f"{API}/stages?limit=1&before={every[0]['number']}").json["stages"] == every[1:2]
     assert api.get(f"{API}/stages/{middle}").json == every[1]
     assert api.get(f"{API}/stages/9999").status == 404
+
+
+def test_decisions_about_stages_are_listed_by_execution(api: World) -> None:
+    stages = Stages(api.publisher)
+    for group in ("21:a", "22:a", "21:b"):
+        planned = {"id": group, "bytes": 10}
+        question = {"type": "InitialCount", "group": group, "planned": 200, "exchanges": [planned]}
+        stages.answer({"id": "h1", "questions": [question]})
+    newest, older = api.get(f"{API}/executions?limit=2").json["executions"]
+    assert [newest["execution"], older["execution"]] == ["21", "22"]
+    assert [stage["group"] for stage in newest["stages"]] == ["21:b", "21:a"]
+    assert newest["stages"][0]["exchanges"] == [{"id": "21:b", "bytes": 10}]
+    assert newest["number"] == newest["stages"][0]["number"]
+    assert api.get(f"{API}/executions?execution=22").json["executions"] == [older]
+    assert api.get(f"{API}/executions?execution=23").json["executions"] == []
+    before = api.get(f"{API}/executions?limit=1&before={newest['number']}").json["executions"]
+    assert before == [older]

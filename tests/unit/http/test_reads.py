@@ -11,7 +11,7 @@ from attrs import evolve
 from spark_elastic.core import events as ev
 from spark_elastic.http.metrics import flat
 from tests.unit.core.builder import STATELESS
-from tests.unit.http.world import ADAPTIVE, API, AT_ONCE, COUNTS, ID, NOW, OLD_COUNTS, World, world
+from tests.unit.http.world import ADAPTIVE, API, AT_ONCE, COUNTS, ID, NOW, OLD_COUNTS, World, body, world
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,36 @@ def test_the_overview_shows_mode_slots_executors_and_states(api: World) -> None:
     assert shown["queries"] == {"Executing": 1, "Restarting": 1}
     assert shown["policyRestarts"] == 3
     assert shown["application"] == {"id": "app-1", "name": "test"}
+
+
+def test_the_overview_shows_which_queries_wait_and_why() -> None:
+    with world(queries=()) as running:
+        assert running.get(f"{API}/overview").json["held"] == {"count": 0, "decisions": []}
+        names = [f"q{number}" for number in range(7)]
+        for name in names:
+            running.send(ev.QuerySubmitted, facts=evolve(STATELESS, query=name, name=name), run="r1")
+            bounds = f"{API}/queries/{name}/resource-requirements"
+            assert running.put(bounds, body(9, 9)).status == 200
+        held = running.get(f"{API}/overview").json["held"]
+        assert held["count"] == 7
+        assert [decision["name"] for decision in held["decisions"]] == names[:1:-1]
+        assert {decision["kind"] for decision in held["decisions"]} == {"held"}
+        # A query that has ended does not wait.
+        running.send(ev.QueryTerminated, query="q6", run="r1")
+        held = running.get(f"{API}/overview").json["held"]
+        assert (held["count"], held["decisions"][0]["name"]) == (6, "q5")
+
+
+@pytest.mark.parametrize(("price", "cost"), [("0.25", 2.0), ("0", 0.0), (None, None)])
+def test_the_overview_shows_what_executors_have_been_there_for_and_what_that_cost(
+    price: str | None, cost: float | None
+) -> None:
+    conf = {} if price is None else {"spark.elastic.pricePerCoreHour": price}
+    with world(conf, queries=()) as running:
+        # Two executors of two cores for two hours.
+        running.send(ev.ExecutorAdded, executor="3", host="h", cores=2, at=NOW + 7_200_000)
+        usage = running.get(f"{API}/overview").json["usage"]
+        assert usage == {"since": NOW, "executorHours": 4.0, "coreHours": 8.0, "cost": cost}
 
 
 def test_the_overview_shows_which_parts_are_on_and_why_others_are_off() -> None:

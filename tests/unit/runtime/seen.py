@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_elastic.core.query_view import wanted_slots
 from spark_elastic.core.scheduler import Scheduler
 from spark_elastic.runtime.publisher import Publisher, View
 from spark_elastic.settings import load
@@ -30,4 +31,5 @@ def compare(view: View, scheduler: Scheduler) -> None:
     for query, shown in view.queries.items():
         assert shown == whole[query]
     assert view.slots == scheduler.slots.total
+    assert view.wanted == wanted_slots(whole.values(), scheduler.settings.max_parallelism)
     assert view.executors == tuple(scheduler.slots.executors.values())

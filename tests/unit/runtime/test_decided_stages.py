@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_elastic.runtime.decided_stages import HISTOGRAM_BUCKETS, STAGES_KEPT, DecidedStages, Sizes
+from spark_elastic.runtime.decided_stages import (
+    HISTOGRAM_BUCKETS,
+    STAGES_KEPT,
+    DecidedStages,
+    Exchange,
+    Sizes,
+)
 
 
 def exchange(*sizes: int) -> dict[str, Any]:
@@ -52,6 +58,37 @@ def test_before_a_shuffle_is_written_there_are_no_tasks_to_measure() -> None:
     question = {"type": "InitialCount", "group": "g", "slots": 2, "planned": 200, "exchanges": [planned]}
     stages.add({"question": question, "answer": {"partitions": 4}})
     assert stages.newest_first()[0].sizes is None
+
+
+def stage(group: str, *bytes: int) -> dict[str, Any]:
+    question = {"type": "InitialCount", "group": group, "slots": 2, "planned": 200}
+    exchanges = [{"id": f"{group}-{size}", "bytes": size} for size in bytes]
+    return {"question": {**question, "exchanges": exchanges}, "answer": {"partitions": 4}}
+
+
+def test_the_exchanges_of_a_group_keep_their_bytes() -> None:
+    stages = DecidedStages()
+    stages.add(stage("7:a", 100, -1))
+    written = {"type": "Ranges", "group": "7:b", "slots": 2, "exchanges": [exchange(10, 20)]}
+    stages.add({"question": written, "answer": {"specs": None}})
+    stages.add({"question": {"type": "SplitOffsets", "scan": "8:t", "late": False}, "answer": {"tasks": 2}})
+    expected = [
+        [],
+        [Exchange(id="e", bytes=30)],
+        [Exchange(id="7:a-100", bytes=100), Exchange(id="7:a--1", bytes=None)],
+    ]
+    assert [list(found.exchanges) for found in stages.newest_first()] == expected
+    # Also once the journal has them, and the lists are gone.
+    assert len(list(stages.take_unwritten())) == 3
+    assert [list(found.exchanges) for found in stages.newest_first()] == expected
+
+
+def test_decisions_are_grouped_by_execution() -> None:
+    stages = DecidedStages()
+    for group in ("7:a", "8:a", "7:b", ":a", ":b", "no colon"):
+        stages.add(stage(group))
+    found = [[(one.execution, one.number) for one in group] for group in stages.by_execution()]
+    assert found == [[(None, 6)], [(None, 5)], [(None, 4)], [("7", 3), ("7", 1)], [("8", 2)]]
 
 
 def test_the_oldest_are_forgotten_and_numbers_go_on() -> None:

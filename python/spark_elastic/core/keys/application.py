@@ -102,6 +102,13 @@ TARGET_LOAD = Key(
     "Load (time of a micro-batch divided by its trigger interval) for which metrics report the slots "
     "that queries need. It decides nothing: it is meant for whatever scales the workers.",
 )
+PRICE = Key[float | None](
+    "pricePerCoreHour",
+    or_none(number("of at least 0", lambda value: value >= 0, "0.05")),
+    None,
+    "What a core of an executor costs per hour, in any currency: the *Elastic* tab and `GET /overview` then "
+    "also show what the executors have cost. It decides nothing.",
+)
 ADVISE_ONLY = Key(
     "adviseOnly",
     BOOL,

@@ -30,10 +30,20 @@ async function request(path, options = {}) {
   return { body, etag: answer.headers.get("ETag") };
 }
 
-/** Return what is at a path. Parameters that are empty are left out. Throws Refused. */
+/** Return what is at a path, or at a whole address. Parameters that are empty are left out. Throws Refused. */
 export async function get(path, parameters = {}) {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
   return (await request(`${path}?${new URLSearchParams(given)}`)).body;
+}
+
+/** Return what was asked for, null if it was refused: an event log may not have it, or Spark not any more. */
+export async function orNothing(asked) {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return null;
+    throw error;
+  }
 }
 
 /** The path of a query, or of something below it. */

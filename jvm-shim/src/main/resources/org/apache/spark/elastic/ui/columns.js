@@ -2,9 +2,9 @@
 
 import { content, h } from "./dom.js";
 import { bytes, change, clock, duration, number, time, words } from "./format.js";
-import { histogram, sizesInWords } from "./histogram.js";
+import { histogram, sizesInWords, skewOf } from "./histogram.js";
 import { moment, plain } from "./listing.js";
-import { facts, kindBadge, queryAddress, record, statusBadge } from "./record.js";
+import { executionAddress, facts, kindBadge, queryAddress, record, statusBadge } from "./record.js";
 
 const QUESTIONS = {
   InitialCount: "partitions to write",
@@ -14,6 +14,8 @@ const QUESTIONS = {
   JoinPartitions: "reads of a source",
 };
 const NUMBERS = "text-end text-nowrap";
+/** Changes that a row shows. */
+const CHANGES = 4;
 
 function stageRecord(stage) {
   const { sizes } = stage;
@@ -32,6 +34,7 @@ export const STAGES = {
   columns: [
     { name: "Decided", show: moment(({ at }) => at), kind: "text-nowrap" },
     { name: "About", show: plain(({ question }) => QUESTIONS[question] ?? question), wide: true },
+    { name: "Execution", show: showExecution, wide: true },
     {
       name: "Bytes",
       show: plain(({ sizes, numbers }) => bytes(sizes?.total ?? numbers.bytes)),
@@ -43,6 +46,56 @@ export const STAGES = {
     { name: "Why", show: plain(({ message }) => message), kind: "elastic-said" },
   ],
 };
+
+/** Each decision about an execution, one below the other. */
+function executionRecord({ stages }) {
+  const about = (stage) => `${QUESTIONS[stage.question] ?? stage.question}: ${change(stage.before, stage.after)}`;
+  const heading = (stage) => h("h5", { class: "px-2 mt-2" }, about(stage));
+  return h("div", {}, ...stages.flatMap((stage) => [heading(stage), stageRecord(stage)]));
+}
+
+function showExecution({ execution }, td) {
+  return content(td, execution ? h("a", { href: executionAddress(execution) }, execution.slice(0, 8)) : "–");
+}
+
+/** The changes that were decided, without those of no number. */
+function changes({ stages }) {
+  const found = stages.filter(({ before, after }) => before !== after && after !== null).reverse();
+  const shown = found.slice(0, CHANGES).map(({ before, after }) => change(before, after));
+  return [...shown, ...(found.length > CHANGES ? ["…"] : [])].join(", ") || "as planned";
+}
+
+/** The largest value of the decisions that have one. */
+function largestOf(stages, value) {
+  const known = stages.filter(({ sizes }) => sizes).map(({ sizes }) => value(sizes));
+  return known.length ? Math.max(...known) : null;
+}
+
+/** Decisions about batch stages, by SQL execution. */
+export const EXECUTIONS = {
+  title: "SQL Executions",
+  empty: "No batch stage yet.",
+  key: ({ number: name }) => name,
+  record: executionRecord,
+  columns: [
+    { name: "Decided", show: moment(({ stages }) => stages[0].at), kind: "text-nowrap" },
+    { name: "Execution", show: showExecution },
+    { name: "Decisions", show: plain(({ stages }) => number(stages.length)), kind: NUMBERS, wide: true },
+    { name: "Parallelism", show: plain(changes), kind: "text-end" },
+    { name: "Largest shuffle", show: plain(({ stages }) => shuffled(stages)), kind: NUMBERS, wide: true },
+    { name: "Skew", show: plain(({ stages }) => skewed(stages)), kind: NUMBERS, wide: true },
+    { name: "Last decision", show: plain(({ stages }) => stages[0].message), kind: "elastic-said" },
+  ],
+};
+
+function shuffled(stages) {
+  return bytes(largestOf(stages, ({ total }) => total));
+}
+
+function skewed(stages) {
+  const skew = largestOf(stages, skewOf);
+  return skew ? `${number(skew)} ×` : "–";
+}
 
 /** Decisions of all kinds. */
 export const DECISIONS = {

@@ -9,6 +9,12 @@ export function number(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
 
+/** 0.004183 → "0.0042", 12.345 → "12.3": with the digits that count, however small. */
+export function amount(value) {
+  if (value === null || value === undefined) return DASH;
+  return value >= 1 ? number(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 2 });
+}
+
 /** Milliseconds → "312 ms", "1.5 s", "5 min", "2 h". */
 export function duration(ms) {
   if (ms === null || ms === undefined) return DASH;

@@ -6,6 +6,11 @@ import { bytes, number } from "./format.js";
 const HEIGHT = 24;
 const BAR = 7;
 
+/** How many times the median the largest is, null if half of them are empty. */
+export function skewOf({ median, largest }) {
+  return median > 0 ? largest / median : null;
+}
+
 /** In words, for those who do not see the bars. */
 export function sizesInWords({ of, count, smallest, median, largest }) {
   return `${number(count)} ${of}: ${bytes(smallest)} to ${bytes(largest)}, half of them up to ${bytes(median)}`;

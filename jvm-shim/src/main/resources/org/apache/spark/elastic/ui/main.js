@@ -2,6 +2,7 @@
 
 import { Refused } from "./api.js";
 import { h, text } from "./dom.js";
+import { Execution } from "./execution.js";
 import { Overview } from "./overview.js";
 import { Query } from "./query.js";
 
@@ -59,8 +60,10 @@ function sentence(error) {
 
 /** Show what the address says. */
 function route() {
-  const wanted = new URLSearchParams(location.hash.slice(1)).get("query");
-  view = wanted ? new Query(wanted, refresh, (words) => text(said, words)) : new Overview(refresh);
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const [query, execution] = [wanted.get("query"), wanted.get("sql")];
+  if (query) view = new Query(query, refresh, (words) => text(said, words));
+  else view = execution ? new Execution(execution, refresh) : new Overview(refresh);
   // Until something is known of it: nothing is not the same as none.
   view.node.hidden = true;
   place.replaceChildren(view.node);

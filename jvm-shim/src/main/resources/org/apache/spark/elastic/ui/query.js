@@ -10,6 +10,7 @@ import { Picture } from "./picture.js";
 import { Policy } from "./policy.js";
 import { showBatch } from "./queries.js";
 import { preparation, stateBadge, tile } from "./record.js";
+import { pageLink } from "./spark.js";
 
 /** Rescales that the picture may mark. */
 const MARKED = 100;
@@ -34,15 +35,16 @@ export class Query {
     this.decisions = new Listing({ ...DECISIONS, onpage: refresh });
     this.exceptions = new Listing({ ...EXCEPTIONS, onpage: refresh });
     this.about = h("span", { class: "elastic-about text-body-secondary fw-normal ms-2" });
+    this.spark = h("span");
     const heading = h("h4", {}, this.name, this.state, this.about);
     this.node = h(
       "div",
       {},
-      h("p", { class: "mb-1" }, h("a", { href: "#" }, "← All queries")),
+      h("p", { class: "mb-1" }, h("a", { class: "me-3", href: "#" }, "← All queries"), this.spark),
       heading,
-      this.facts,
       this.waits,
       this.keeps,
+      this.facts,
       this.bounds.node,
       this.hint,
       this.policy.node,
@@ -98,6 +100,7 @@ export class Query {
   #show(query, { mayWrite, maxParallelism }) {
     text(this.name, query.name ?? query.id);
     content(this.state, stateBadge(query.state), preparation(query));
+    content(this.spark, pageLink("StreamingQuery", "statistics/", { id: query.run }, "Spark's page of this run"));
     text(this.about, `${query.stateful ? "stateful" : "stateless"}, ${query.id}`);
     this.#tiles(query);
     this.#waiting(query);

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { bytes, change, duration, number, time, words } from "./format.js";
+import { isExecution, pageLink } from "./spark.js";
 
 const KINDS = {
   rescale_in_place: "success",
@@ -17,8 +18,10 @@ const KINDS = {
 
 const STATES = { Executing: "success", Failing: "danger", Canceling: "secondary", Finished: "secondary" };
 
-function badge(label, colour) {
-  return h("span", { class: `badge text-bg-${colour}` }, label);
+/** A word in a colour of Bootstrap. */
+export function badge(label, colour) {
+  // By its name in Bootstrap 4, before Spark 4.2, and by that in Bootstrap 5.
+  return h("span", { class: `badge badge-${colour} text-bg-${colour}` }, label);
 }
 
 /** What kind of decision it is, as a badge. */
@@ -39,6 +42,11 @@ export function preparation({ preparing, partitions }) {
 /** Where the page of a query is. */
 export function queryAddress(id) {
   return `#query=${encodeURIComponent(id)}`;
+}
+
+/** Where the view of an SQL execution is. */
+export function executionAddress(id) {
+  return `#sql=${encodeURIComponent(id)}`;
 }
 
 /** What became of a rescale, as a badge. */
@@ -68,6 +76,17 @@ export function facts(entries) {
   return h("dl", { class: "elastic-facts mb-0" }, ...lines);
 }
 
+/** The view of an SQL execution, and Spark's own page of it. */
+function executionLinks(id) {
+  const here = h("a", { href: executionAddress(id) }, id);
+  const there = isExecution(id) ? pageLink("SQL", "execution/", { id }, "Spark's page") : null;
+  return there ? h("span", {}, here, ", ", there) : here;
+}
+
+function isOfExecutors({ query, message }) {
+  return query === null && /executor/i.test(message);
+}
+
 /** All that is known of a decision: what was compared, by which rule, and what else was looked at. */
 export function record(decision, ...more) {
   const { numbers = {}, alternatives = [], before, after, until } = decision;
@@ -77,6 +96,9 @@ export function record(decision, ...more) {
     ["Kind", words(decision.kind)],
     ["Partitions", before === null && after === null ? null : change(before, after)],
     ["Caused by event", decision.cause],
+    ["SQL execution", decision.execution ? executionLinks(decision.execution) : null],
+    ["Query", decision.query ? h("a", { href: queryAddress(decision.query) }, decision.name ?? decision.query) : null],
+    ["Executors", isOfExecutors(decision) ? pageLink("executors", "", {}, "Spark's page of them") : null],
     ["Holds until", until ? time(until) : null],
   ]);
   const compared = Object.entries(numbers).map(([name, value]) => [words(name), figure(name, value)]);

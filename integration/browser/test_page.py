@@ -222,7 +222,7 @@ def test_batch_stages_are_shown_with_the_sizes_of_their_tasks(app: Application, 
     rows = app.spark.newSession().range(0, 200_000).selectExpr("id % 1000 AS key", "id")
     # A row has the last decision about an execution, which is that about what its tasks read.
     table = overview.page.get_by_role("table", name="SQL Executions")
-    executions = table.locator("tbody").filter(has_text="Reads")
+    executions = table.locator("tbody").filter(has_text="Read ")
 
     def run() -> int:
         rows.groupBy("key").count().write.format("noop").mode("overwrite").save()

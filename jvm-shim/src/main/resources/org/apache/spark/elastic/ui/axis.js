@@ -5,14 +5,14 @@ import { ceiling } from "./format.js";
 /** Fewer values than this do not say what is usual. */
 const FEWEST = 8;
 const USUAL = 0.95;
-/** A value that is so many times what is usual would flatten all others. */
+/** A value that is this many times what is usual would flatten all others. */
 const FAR = 3;
 const ROOM = 1.5;
 /** A limit is shown if that leaves the values this part of the height. */
 const FLATTEST = 4;
 
 /**
- * Return where an axis for values of 0 and above ends. Values above that are to be marked as such. `limit` is one that
+ * Return where an axis for values of 0 and above ends. Values above that should be marked. `limit` is one that
  * should be seen (0: none), and `whole` says that there are whole numbers alone.
  */
 export function axisEnd(values, limit = 0, whole = false) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from attrs import evolve, field, frozen
@@ -29,7 +29,7 @@ class Finding:
 
     code: str
     text: str
-    numbers: dict[str, float] = field(factory=dict)
+    numbers: Mapping[str, float] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -68,6 +68,12 @@ class QueryReport:
     error: str | None
     findings: tuple[Finding, ...]
     unsure: tuple[str, ...]
+
+    @property
+    def has_many_partitions(self) -> bool:
+        """Whether its partitions need more than two waves of tasks on its usual slots."""
+        _, slots, _ = self.slots
+        return (self.partitions or 0) > 2 * slots
 
     @property
     def state_rows_per_partition(self) -> float:
@@ -118,7 +124,7 @@ def query_report(query: QueryLog, trigger: Trigger, told: Told) -> QueryReport:
         findings=(),
         unsure=tuple(_unsure(query, trigger, batches, told)),
     )
-    return evolve(report, findings=tuple(_findings(report, batches)))
+    return evolve(report, findings=_findings(report, batches))
 
 
 def _idle(batches: Sequence[MicroBatch]) -> float | None:
@@ -133,82 +139,49 @@ def _driver(batches: Sequence[MicroBatch]) -> float | None:
     return 1 - stages / took if took and stages else None
 
 
-def _findings(report: QueryReport, batches: Sequence[MicroBatch]) -> list[Finding]:
-    found = []
-    _, slots, _ = report.slots
-    if report.triggers and report.missed / report.triggers >= _MISSED:
-        found.append(
-            Finding(
-                code="missed_triggers",
-                text=f"{report.missed} of {report.triggers} triggers passed while a micro-batch ran: it "
-                f"takes {duration(report.median_ms)}, the interval is {duration(report.trigger.interval_ms)}",
-                numbers={"missed": report.missed, "triggers": report.triggers},
-            )
-        )
-    if report.partitions and slots and report.partitions > 2 * slots:
-        waves = -(-report.partitions // slots)
-        text = f"{report.partitions} partitions on {slots} slots: each stage runs {waves} tasks in each slot"
+# ---- What can be better: one check for each finding, which returns None if there is nothing to say.
+
+
+def _missed_triggers(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    if not report.triggers or report.missed / report.triggers < _MISSED:
+        return None
+    text = (
+        f"{report.missed} of {report.triggers} triggers passed while a micro-batch ran: it takes "
+        f"{duration(report.median_ms)}, the interval is {duration(report.trigger.interval_ms)}"
+    )
+    numbers = {"missed": report.missed, "triggers": report.triggers}
+    return Finding(code="missed_triggers", text=text, numbers=numbers)
+
+
+def _partitions(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    partitions, (_, slots, _) = report.partitions, report.slots
+    if not partitions or not slots:
+        return None
+    numbers = {"partitions": partitions, "slots": slots}
+    text = f"{partitions} partitions on {slots} slots: "
+    if report.has_many_partitions:
+        text += f"each stage runs {-(-partitions // slots)} tasks in each slot"
         if report.empty is not None and report.empty >= _EMPTY:
             text += f", and {report.empty:.0%} of the tasks have no rows"
-        found.append(
-            Finding(
-                code="too_many_partitions",
-                text=text,
-                numbers={"partitions": report.partitions, "slots": slots},
-            )
-        )
-    elif report.partitions and slots and report.partitions < slots and report.tasks:
-        found.append(
-            Finding(
-                code="too_few_partitions",
-                text=f"{report.partitions} partitions on {slots} slots: {slots - report.partitions} of them "
-                "never have a task after the shuffle",
-                numbers={"partitions": report.partitions, "slots": slots},
-            )
-        )
-    many = (report.partitions or 0) > 2 * slots
-    if report.stateful and many and report.state_bytes_per_partition < _SMALL_STATE:
-        found.append(
-            Finding(
-                code="small_state",
-                text=f"a partition holds {size(round(report.state_bytes_per_partition))} of state in "
-                f"{report.state_rows_per_partition:,.0f} rows, and each is committed in every micro-batch",
-                numbers={"bytes": report.state_bytes_per_partition},
-            )
-        )
-    skew = _skew(batches)
-    if skew is not None:
-        found.append(skew)
-    if report.spilled_bytes:
-        found.append(
-            Finding(
-                code="spilled",
-                text=f"tasks wrote {size(report.spilled_bytes)} to disk that did not fit into memory: "
-                "partitions are too large for the memory of a slot",
-                numbers={"bytes": report.spilled_bytes},
-            )
-        )
-    if report.driver is not None and report.driver >= _DRIVER:
-        found.append(
-            Finding(
-                code="driver_time",
-                text=f"no stage ran for {report.driver:.0%} of the time of a micro-batch: planning, offsets "
-                "and commits in the driver, which more slots do not shorten",
-                numbers={"share": report.driver},
-            )
-        )
-    if report.idle is not None and report.idle >= _IDLE:
-        found.append(
-            Finding(
-                code="idle_slots",
-                text=f"{report.idle:.0%} of the slots had no task of it while its micro-batches ran",
-                numbers={"share": report.idle},
-            )
-        )
-    return found
+        return Finding(code="too_many_partitions", text=text, numbers=numbers)
+    if partitions < slots and report.tasks:
+        text += f"{slots - partitions} of them never have a task after the shuffle"
+        return Finding(code="too_few_partitions", text=text, numbers=numbers)
+    return None
 
 
-def _skew(batches: Sequence[MicroBatch]) -> Finding | None:
+def _small_state(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    each = report.state_bytes_per_partition
+    if not report.stateful or not report.has_many_partitions or each >= _SMALL_STATE:
+        return None
+    text = (
+        f"a partition holds {size(round(each))} of state in {report.state_rows_per_partition:,.0f} rows, and "
+        "each is committed in every micro-batch"
+    )
+    return Finding(code="small_state", text=text, numbers={"bytes": each})
+
+
+def _skewed(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
     """Return how much the longest task after a shuffle exceeds the mean, if that is much."""
     ratios = [
         (one.work.longest_ms * one.work.tasks / max(1, one.work.task_ms), one.work.longest_ms)
@@ -220,12 +193,45 @@ def _skew(batches: Sequence[MicroBatch]) -> Finding | None:
     ratio, longest = median(ratio for ratio, _ in ratios), median(longest for _, longest in ratios)
     if ratio < _SKEW or longest < _SKEW_MS:
         return None
-    return Finding(
-        code="skewed",
-        text=f"the longest task of a micro-batch takes {duration(longest)}, {ratio:.1f} times the mean: some "
-        "keys have most of the rows, which no number of partitions divides",
-        numbers={"ratio": ratio, "longest_ms": longest},
+    text = (
+        f"the longest task of a micro-batch takes {duration(longest)}, {ratio:.1f} times the mean: some keys "
+        "have most of the rows, which no number of partitions divides"
     )
+    return Finding(code="skewed", text=text, numbers={"ratio": ratio, "longest_ms": longest})
+
+
+def _spilled(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    if not report.spilled_bytes:
+        return None
+    text = (
+        f"tasks wrote {size(report.spilled_bytes)} to disk that did not fit into memory: partitions are too "
+        "large for the memory of a slot"
+    )
+    return Finding(code="spilled", text=text, numbers={"bytes": report.spilled_bytes})
+
+
+def _driver_time(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    if report.driver is None or report.driver < _DRIVER:
+        return None
+    text = (
+        f"no stage ran for {report.driver:.0%} of the time of a micro-batch: planning, offsets and commits "
+        "in the driver, which more slots do not shorten"
+    )
+    return Finding(code="driver_time", text=text, numbers={"share": report.driver})
+
+
+def _idle_slots(report: QueryReport, batches: Sequence[MicroBatch]) -> Finding | None:
+    if report.idle is None or report.idle < _IDLE:
+        return None
+    text = f"{report.idle:.0%} of the slots had no task of it while its micro-batches ran"
+    return Finding(code="idle_slots", text=text, numbers={"share": report.idle})
+
+
+_CHECKS = (_missed_triggers, _partitions, _small_state, _skewed, _spilled, _driver_time, _idle_slots)
+
+
+def _findings(report: QueryReport, batches: Sequence[MicroBatch]) -> tuple[Finding, ...]:
+    return tuple(found for check in _CHECKS if (found := check(report, batches)) is not None)
 
 
 def _unsure(query: QueryLog, trigger: Trigger, batches: Sequence[MicroBatch], told: Told) -> list[str]:

@@ -24,7 +24,11 @@ from spark_versions import SparkVersion, supported
 CHECKOUT = Path(__file__).parents[2]
 FOUND = CHECKOUT / "docs" / "spark-versions.json"
 
-QUICK = ("integration/cluster/test_any_spark.py", "integration/streaming/test_contract.py")
+QUICK = (
+    "integration/advice/test_any_spark.py",
+    "integration/cluster/test_any_spark.py",
+    "integration/streaming/test_contract.py",
+)
 WHOLE = (
     "tests/contract",
     *QUICK,

@@ -265,8 +265,22 @@ class World:
         tasks = query.partitions
         work_ms = query.work_ms * self._random.uniform(0.8, 1.2)
         duration_ms = int(_BASE_MS + -(-tasks // slots) * (_OVERHEAD_MS + work_ms / tasks))
-        rows = int(work_ms * 100)
         query.batch += 1
+        yield ev.BatchPlanned(
+            **self._stamp(),
+            query=facts.query,
+            run=query.run,
+            batch=query.batch,
+            input_rows=int(work_ms * 100),
+        )
+        self._after(duration_ms, partial(self._committed, query, start, tasks, work_ms, duration_ms))
+
+    def _committed(
+        self, query: _Query, start: int, tasks: int, work_ms: float, duration_ms: int
+    ) -> Iterator[ev.Event]:
+        if not query.running or query.start != start:
+            return
+        facts, rows = query.facts, int(work_ms * 100)
         for _ in range(2 if facts.stateful else 1):
             yield StageCompleted(
                 **self._stamp(),
@@ -296,7 +310,7 @@ class World:
             state_bytes=rows * 200 if facts.stateful else 0,
             partitions=tasks,
         )
-        self._after(max(self.size.trigger_ms, duration_ms), partial(self._micro_batch, query, start))
+        self._after(max(0, self.size.trigger_ms - duration_ms), partial(self._micro_batch, query, start))
 
     def _fail(self, query: _Query) -> Iterator[ev.Event]:
         if query.running and query.facts.query in self._queries:

@@ -55,6 +55,7 @@ WHOLE = (
     "integration/streaming/test_init_scripts.py",
     "integration/streaming/test_log_lines.py",
     "integration/streaming/test_our_store.py",
+    "integration/streaming/test_planned_batches.py",
     "integration/streaming/test_policy_faults.py",
     "integration/streaming/test_rest.py",
     "integration/streaming/test_restores.py",

@@ -40,6 +40,7 @@ EVENT_TYPES: tuple[type[ev.Event], ...] = (
     ev.ExecutorUsage,
     ev.QuerySubmitted,
     ev.QueryStarted,
+    ev.BatchPlanned,
     ev.QueryProgress,
     ev.QueryIdle,
     ev.QueryFailed,

@@ -310,6 +310,20 @@ class QueryProgress(QueryEvent):
 
 
 @frozen(kw_only=True)
+class BatchPlanned(QueryEvent):
+    """A micro-batch is about to read its sources.
+
+    It will read `input_rows`, None if a source does not say how many; 0 in one that only removes old state.
+    `records_behind` is the number of rows
+    that the sources have beyond these, None if none of them reports it.
+    """
+
+    batch: int
+    input_rows: int | None = None
+    records_behind: int | None = None
+
+
+@frozen(kw_only=True)
 class QueryIdle(QueryEvent):
     """A query has had nothing to read for ``spark.sql.streaming.noDataProgressEventInterval``; repeated."""
 

@@ -295,6 +295,7 @@ class SimulatedQuery:
         self._behind = self.source.available(now)
         self.batch += 1
         self.began, self.phase = now, "running"
+        self._say(ev.BatchPlanned, batch=self.batch, input_rows=rows, records_behind=self._behind)
         factor = self._factor()
         self.planned = partitions = self.partitions
         self.slots.begin(

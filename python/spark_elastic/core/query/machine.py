@@ -198,7 +198,7 @@ def at_once(event: inner.QueryInput, step: Step) -> None:
     step.react(event)
 
 
-def of_this_run(event: ev.QueryProgress | ev.QueryIdle, step: Step) -> None:
+def of_this_run(event: ev.BatchPlanned | ev.QueryProgress | ev.QueryIdle, step: Step) -> None:
     """Ignore late events of a run that has ended: another one exists by now."""
     step.catch_up()
     if event.run == step.record.run:
@@ -301,6 +301,7 @@ def _with_share(event: inner.QueryInput, step: Step) -> None:
 
 
 INTAKE: Mapping[type[Any], Callable[[Any, Step], None]] = {
+    ev.BatchPlanned: of_this_run,
     ev.QueryProgress: of_this_run,
     ev.QueryIdle: of_this_run,
     ev.QueryFailed: end_of_this_run,

@@ -79,6 +79,7 @@ class QueryState(State):
         ev.CancelRequested: cancel,
         ev.SavepointRequested: refuse_the_savepoint,
         ev.SavepointTaken: note_the_savepoint,
+        ev.BatchPlanned: "the policies follow it",
         ev.QueryIdle: note_the_rest,
         ev.QuerySubmitted: "already answered, or the query would not run",
         ev.QueryFailed: restart_or_fail,

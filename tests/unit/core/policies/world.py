@@ -49,12 +49,16 @@ class Source:
 
 @define
 class World:
-    """Runs a scene second by second; `seen` has (second, executors, granted slots of the first query)."""
+    """Runs a scene second by second; `seen` has (second, executors, granted slots of the first query).
+
+    Without `told_plans`, micro-batches are reported only when they are committed.
+    """
 
     settings: CoreSettings = SETTINGS
     startup_ms: int = 20_000
     cores: int = 1
     most: int = 64
+    told_plans: bool = True
     scene: Scene = field(init=False)
     sources: dict[str, Source] = field(factory=dict)
     coming: list[int] = field(factory=list)
@@ -155,6 +159,12 @@ class World:
             source.held = 0
             source.ends = now + round(took)
             source.due = now + max(source.facts.trigger_ms, 1)
+            if source.rows and self.told_plans:
+                plan = {"query": source.facts.query, "run": view.run, "batch": source.batch + 1}
+                behind = source.behind if source.told_behind else None
+                self.take(
+                    self.scene.send(ev.BatchPlanned, **plan, input_rows=source.rows, records_behind=behind)
+                )
 
     def _commit(self, source: Source) -> None:
         assert source.ends is not None

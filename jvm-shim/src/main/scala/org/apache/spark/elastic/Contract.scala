@@ -127,6 +127,13 @@ private[spark] case class QueryProgress(
     sources: Seq[SourceRead],
     merged: Int = 0)
     extends Event
+private[spark] case class BatchPlanned(
+    query: String,
+    run: String,
+    batch: Long,
+    inputRows: Option[Long],
+    recordsBehind: Option[Long])
+    extends Event
 private[spark] case class SavepointTaken(
     query: String,
     run: String,

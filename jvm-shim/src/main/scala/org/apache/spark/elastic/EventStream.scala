@@ -72,7 +72,8 @@ private[spark] final class EventStream {
     }
     val first = firstLazy.isEmpty
     event match {
-      case _: QueryProgress | _: StageCompleted | _: BatchStages | _: ExecutorUsage | _: ExecutorsUsed =>
+      case _: QueryProgress | _: BatchPlanned | _: StageCompleted | _: BatchStages | _: ExecutorUsage |
+          _: ExecutorsUsed =>
         if (first) firstLazy = Some(System.nanoTime())
       case _ => urgent = true
     }

@@ -6,6 +6,9 @@ import scala.jdk.CollectionConverters._
 import scala.util.Try
 
 import org.apache.spark.elastic.{Contract, FullestPartition, OffsetsBehind, QueryProgress, SourceRead}
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.v2.MicroBatchScanExec
 import org.apache.spark.sql.streaming.{SourceProgress, StreamingQueryProgress}
 
 /** The part of Spark's progress report that decisions depend on. */
@@ -81,6 +84,29 @@ private[elastic] object PartitionOffsets {
 
   def of(source: SourceProgress): PartitionOffsets =
     new PartitionOffsets(read(source.startOffset), read(Option(source.latestOffset).getOrElse(source.endOffset)))
+
+  /**
+   * Return the rows that scans will read, and those that their sources have beyond these; None if unknown for any scan,
+   * or for all.
+   */
+  def toRead(scans: Seq[SparkPlan]): (Option[Long], Option[Long]) = {
+    val found = scans.map {
+      case scan: MicroBatchScanExec =>
+        val end = read(scan.end.json)
+        val latest = Option(scan.stream).collect { case s: SupportsAdmissionControl => s.reportLatestOffset }
+        val last = latest.flatMap(Option(_)).map(offset => read(offset.json)).getOrElse(Map.empty)
+        (between(read(scan.start.json), end), between(end, last))
+      case _ => (None, None)
+    }
+    val rows = found.map(_._1)
+    (Option.when(rows.forall(_.nonEmpty))(rows.flatten.sum), found.flatMap(_._2).reduceOption(_ + _))
+  }
+
+  /** Return the rows from `first` to `last`, None if either does not tell partitions apart. A new one begins at 0. */
+  private def between(first: ByPartition, last: ByPartition): Option[Long] =
+    Option.when(first.nonEmpty && last.nonEmpty) {
+      last.iterator.map { case (partition, offset) => math.max(0L, offset - first.getOrElse(partition, 0L)) }.sum
+    }
 
   private def read(offsets: String): ByPartition =
     Option(offsets).flatMap(o => Try(byPartition(o)).toOption).getOrElse(Map.empty)

@@ -9,6 +9,7 @@ import org.apache.spark.elastic._
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.elastic.Moved.StreamExecution
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.util.ListenerBus
 
 /** All live queries of the application, in any session, and the orders that concern them. */
@@ -103,6 +104,9 @@ private[spark] final class QueryControl(val events: EventStream, first: FirstTas
   /** Return the bounds of the tasks that read each source of a query. */
   def boundsOf(id: String): Map[SparkDataStream, SourceBounds] =
     find(id).fold(Map.empty[SparkDataStream, SourceBounds])(_.boundsOfSources)
+
+  /** Called on the stream thread when a micro-batch is planned, or a query that it runs in `foreachBatch`. */
+  def planned(id: String, plan: SparkPlan): Unit = if (isOn) find(id).foreach(_.planned(plan))
 
   /** Whether the policy is asked about stages of a query's micro-batches. */
   def asksAboutStages(id: String): Boolean = find(id).exists(_.asksAboutStages)

@@ -13,6 +13,7 @@ import org.apache.spark.internal.config.CPUS_PER_TASK
 import org.apache.spark.scheduler.{ExecutorCacheTaskLocation, TaskLocation}
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream
 import org.apache.spark.sql.elastic.Moved._
+import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
@@ -42,6 +43,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   private val keptBatches = new KeptText(execution, "batches")
   private val keptStore = new KeptText(execution, "store") // exists if the plugin's store must not be chosen again
   private var isToldToWait = false // of the stream thread
+  private var lastPlanned = -1L // of the stream thread
   lazy val preparation = new Preparation(execution, this)
 
   /** Return the session that its batches run in. */
@@ -97,6 +99,7 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def askAboutFailure(e: Failure): Option[QueryOrder] = {
     failure = Some(e)
     runState = Failed
+    lastPlanned = -1L // the batch is planned again
     ask(QueryFailed(query, run, e), untilHeld = false, math.max(control.startWaitMs, FailureWaitMs))
   }
 
@@ -145,6 +148,23 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
     order.foreach { case start: StartQuery => stages = start.stages; case _ => }
     control.events.offer(QueryStarted(query, run, partitions))
   }
+
+  /**
+   * Report what a micro-batch is about to read, once: if it is much, more slots can be on their way before it ends.
+   * Plans that read no source are of no batch with rows, or of a query that runs in one.
+   */
+  def planned(plan: SparkPlan): Unit =
+    try {
+      val batch = session.sparkContext.getLocalProperty(CurrentExecution.BatchIdKey)
+      val scans = plan.collect { case scan @ StreamOf(_) => scan }
+      if (scans.nonEmpty && batch != null && batch.toLong > lastPlanned) {
+        lastPlanned = batch.toLong
+        val (rows, behind) = PartitionOffsets.toRead(scans)
+        control.events.offer(BatchPlanned(query, run, lastPlanned, rows, behind))
+      }
+    } catch {
+      case Harmless(e) => logDebug(s"spark-elastic: query $called: what a batch reads was not reported", e)
+    }
 
   /** Called when a micro-batch has been committed. */
   def progressed(): Unit =

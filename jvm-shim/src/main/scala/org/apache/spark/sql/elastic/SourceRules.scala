@@ -24,15 +24,14 @@ private[elastic] final case class SourceBoundsRule(session: SparkSession, contro
   import SourceBoundsRule._
 
   override def preColumnarTransitions: Rule[SparkPlan] = (plan: SparkPlan) =>
-    CurrentExecution
-      .streamingQuery(session)
-      .flatMap(id => control.map(_.boundsOf(id)))
-      .filter(_.nonEmpty)
-      .fold(plan) { bounds =>
+    CurrentExecution.streamingQuery(session).fold(plan) { id =>
+      control.foreach(_.planned(id, plan))
+      control.map(_.boundsOf(id)).filter(_.nonEmpty).fold(plan) { bounds =>
         UnlessItFails(plan)(plan.transformUp { case scan @ StreamOf(stream) =>
           bounds.get(stream).fold[SparkPlan](scan)(bound(scan, _))
         })
       }
+    }
 
   private def bound(scan: SparkPlan, bounds: SourceBounds): SparkPlan = scan match {
     case files: FileSourceScanExec =>

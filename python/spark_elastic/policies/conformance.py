@@ -26,6 +26,7 @@ from spark_elastic.core.policies.view import (
     ClusterView,
     ExecutorMetrics,
     QueryMetrics,
+    Running,
     Sample,
     Wanted,
 )
@@ -91,6 +92,7 @@ def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
         moving=not held and chance.random() < 0.1,
         movable=chance.random() < 0.8,
         samples=samples,
+        running=None if held else _running(at, max(1, has), chance),
         applied=() if held else applied,
         wanted=_wanted(at, chance),
         granted=granted,
@@ -98,6 +100,19 @@ def query(id: str, at: int, slots: int, chance: Random) -> QueryMetrics:
         raised_at=None if granted is None or chance.random() < 0.5 else at - chance.randrange(3_600_000),
         pauses_ms=tuple(chance.randrange(100, 60_000) for _ in range(chance.randrange(3))),
         state_bytes=0 if not facts.stateful else chance.randrange(50 * _GIB),
+    )
+
+
+def _running(at: int, slots: int, chance: Random) -> Running | None:
+    """Make up a micro-batch that runs, or none."""
+    if chance.random() < 0.5:
+        return None
+    return Running(
+        at=at - chance.choice((0, 500, 100_000)),
+        slots=slots,
+        input_rows=chance.choice((None, 1, 10_000_000)),
+        behind=chance.choice((None, 0, 10_000_000)),
+        gap_ms=chance.choice((None, 1, 10_000)),
     )
 
 

@@ -11,11 +11,11 @@ from attrs import define
 from spark_elastic.core import events as ev
 from spark_elastic.core.actions import SourceLimit
 from spark_elastic.core.bounds.kept import UnusableText, lines_of, unusable
-from spark_elastic.core.events import QueryProgress
+from spark_elastic.core.events import BatchPlanned, QueryProgress
 from spark_elastic.core.load.pace import Batch
 from spark_elastic.core.policies.autoscale.model import BatchTime, fit
 from spark_elastic.core.policies.limits import Granted
-from spark_elastic.core.policies.view import Applied, Sample, SlotLimits, Wanted
+from spark_elastic.core.policies.view import Applied, Running, Sample, SlotLimits, Wanted
 from spark_elastic.core.query.record import QueryRecord, keep_text
 from spark_elastic.core.turn import Turn
 
@@ -63,6 +63,7 @@ class QueryMemory:
     run: str = ""
     samples: tuple[Sample, ...] = ()
     earlier: tuple[Sample, ...] = ()
+    running: Running | None = None
     applied: tuple[Applied, ...] = ()
     wanted: tuple[Wanted, ...] = ()
     pauses_ms: tuple[int, ...] = ()
@@ -87,6 +88,34 @@ class QueryMemory:
     keeps: str = ""
     keep_from: int = 0
 
+    def planned(self, event: BatchPlanned, at: int, before: int | None, interval_ms: int, slots: int) -> None:
+        """Process a micro-batch that begins; `before` is when the one before it began, None if unknown."""
+        if event.input_rows == 0:
+            return  # it only removes old state
+        self._of_run(event.run, at)
+        gap = None
+        if self.idle_at is not None:
+            gap = self._gap_ms(at, self.idle_at, interval_ms)
+        elif before is not None and before < at:
+            gap = at - before
+        self.running = Running(
+            at=at, slots=slots, input_rows=event.input_rows, behind=event.records_behind, gap_ms=gap
+        )
+
+    def _of_run(self, run: str, at: int) -> None:
+        """Put the samples of an earlier run aside."""
+        if run != self.run:
+            self._put_aside(self.samples, at)
+            self.run, self.samples, self.throttled, self.running = run, (), (), None
+
+    @staticmethod
+    def _gap_ms(started: int, idle_at: int, interval_ms: int) -> int:
+        """Return the time in which the rows of the first micro-batch after a rest have arrived.
+
+        Idleness is reported repeatedly: that is since the last report, or since the trigger before this one.
+        """
+        return max(interval_ms, started - idle_at, 1)
+
     def batch(
         self,
         progress: QueryProgress,
@@ -102,13 +131,12 @@ class QueryMemory:
         It is not `alone` if it had more than the slots of its query, or shared them. `total` is the number of
         slots of all executors, `interval_ms` the trigger interval.
         """
-        if progress.run != self.run:
-            self._put_aside(self.samples, at)
-            self.run, self.samples, self.throttled = progress.run, (), ()
+        self._of_run(progress.run, at)
+        if self.running is not None and self.running.changed > self.running.at:
+            batch = attrs.evolve(batch, slots=self.running.mean_slots(at))
+        self.running = None
         if self.idle_at is not None:
-            # Idleness is reported repeatedly: the rows have arrived since the last report, or since the
-            # trigger before this one.
-            batch = attrs.evolve(batch, gap_ms=max(interval_ms, progress.started - self.idle_at, 1))
+            batch = attrs.evolve(batch, gap_ms=self._gap_ms(progress.started, self.idle_at, interval_ms))
             self.idle_at = None
         self.read = tuple(source.rows for source in progress.sources)
         sample = Sample(
@@ -127,14 +155,16 @@ class QueryMemory:
     def rested(self, at: int) -> None:
         """Note that there has been nothing to read for a while, so earlier rates no longer count."""
         self._put_aside(self.samples, at)
-        self.samples, self.idle_at = (), at
+        self.samples, self.running, self.idle_at = (), None, at
 
     def runs_with(self, at: int, slots: int, partitions: int | None) -> None:
         """Note the slots and partitions that the query runs with, if they have changed."""
+        if self.running is not None and self.running.slots != slots:
+            self.running = self.running.with_slots(slots, at)
         last = self.applied[-1] if self.applied else None
         if last is not None and (last.slots, last.partitions) == (slots, partitions):
             return
-        if last is not None and self.samples:
+        if last is not None and (self.samples or self.running is not None):
             self.unsteady = _UNSTEADY
         self.applied = (*self.applied, Applied(at=at, slots=slots, partitions=partitions))[-_APPLIED:]
 

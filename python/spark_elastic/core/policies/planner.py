@@ -120,11 +120,12 @@ def query_metrics(record: QueryRecord, memory: QueryMemory, settings: CoreSettin
         slots=record.shares.known.slots,
         partitions=record.partitions,
         held=record.run_state == "held",
-        idle=record.load.pace.idle,
+        idle=record.load.pace.idle and memory.running is None,
         moving=any(order.kind in ("rescale", "prepare") for order in record.orders.pending.values()),
         movable=is_movable(record.facts, record.checkpoint.provider, own),
         samples=memory.samples,
         earlier=memory.earlier,
+        running=memory.running,
         applied=memory.applied,
         wanted=memory.wanted,
         granted=memory.granted,
@@ -273,6 +274,7 @@ class Planner:
         self._batch.begin()
         for memory in self._memories.values():
             memory.throttled = ()  # the shim has lifted all limits, too
+            memory.running = None
         self._row_limits.lost()
         self.stale = bool(self._memories) or self.settings.measures
 
@@ -338,8 +340,14 @@ class Planner:
             )  # fmt: skip
         if isinstance(event, ev.QueryIdle) and event.run == record.run:
             memory.rested(at)
+        if isinstance(event, ev.BatchPlanned) and event.run == record.run:
+            pace = record.load.pace
+            before = pace.started if pace.run == event.run else None
+            memory.planned(event, at, before, record.facts.trigger_ms, record.shares.known.slots)
+        if isinstance(event, ev.QueryFailed):
+            memory.running = None
         if memory.granted is None or isinstance(
-            event, ev.QueryProgress | ev.QueryIdle | SettingsChanged | BoundsChanged
+            event, ev.BatchPlanned | ev.QueryProgress | ev.QueryIdle | SettingsChanged | BoundsChanged
         ):
             self.stale = True  # no other event shows what a query needs
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.validators import ge, optional
 
 from spark_elastic.core.bounds.requirements import Requirements
@@ -167,6 +167,35 @@ class Sample(Batch):
 
 
 @frozen(kw_only=True)
+class Running:
+    """A micro-batch that has run since `at` (epoch ms), now on `slots`.
+
+    It reads `input_rows`, which have arrived in `gap_ms`, and leaves `behind` rows in its sources; each is
+    None if unknown. Its slots last `changed` then (epoch ms, 0 if never), and it had `slot_ms` of slots by
+    then.
+    """
+
+    at: int
+    slots: int
+    input_rows: int | None = None
+    behind: int | None = None
+    gap_ms: int | None = None
+    changed: int = 0
+    slot_ms: int = 0
+
+    def with_slots(self, slots: int, at: int) -> Running:
+        """Return it with other slots from a time on (epoch ms)."""
+        return evolve(self, slots=slots, changed=at, slot_ms=self._slot_ms(at))
+
+    def mean_slots(self, at: int) -> int:
+        """Return the mean of its slots up to a time (epoch ms), rounded, at least 1."""
+        return max(1, round(self._slot_ms(at) / max(1, at - self.at)))
+
+    def _slot_ms(self, at: int) -> int:
+        return self.slot_ms + self.slots * max(0, at - max(self.at, self.changed))
+
+
+@frozen(kw_only=True)
 class Applied:
     """The slots that a query could use, and the partitions that it had, from `at` on."""
 
@@ -199,10 +228,11 @@ class QueryMetrics:
     for a while, and `moving` if a rescale, or the copy before it, is ordered. `movable` says that its count
     can be changed at all.
 
-    `samples` are its last micro-batches, `earlier` a few older ones with other slots or loads, `applied` is
-    what it ran with, `wanted` what was wanted for it, each with the newest last. `granted` is the number of
-    slots that the policy was granted, None before that, and `granted_at` is when. `raised_at` is when that
-    number last rose, None if never (epoch ms). `pauses_ms` are the durations of its last rescales.
+    `samples` are its last micro-batches, `earlier` a few older ones with other slots or loads, `running` is
+    the one that runs now, None if there is none or it has not been reported. `applied` is what it ran with,
+    `wanted` what was wanted for it, each with the newest last. `granted` is the number of slots that the
+    policy was granted, None before that, and `granted_at` is when. `raised_at` is when that number last rose,
+    None if never (epoch ms). `pauses_ms` are the durations of its last rescales.
     `state_bytes` is the size of its state. It is `throttled` if a policy has limited the rows of its
     micro-batches.
     """
@@ -221,6 +251,7 @@ class QueryMetrics:
     movable: bool = True
     samples: tuple[Sample, ...] = ()
     earlier: tuple[Sample, ...] = ()
+    running: Running | None = None
     applied: tuple[Applied, ...] = ()
     wanted: tuple[Wanted, ...] = ()
     granted: int | None = None

@@ -17,7 +17,7 @@ from spark_elastic_lab.simulator.table import _duration, as_data, table
 from tests.unit.lab.simulator.scenes import CLUSTER, only, query, scenario
 
 SCENE = scenario(
-    query(name="<orders>", load="step:before=500,after=3000,at=10"),
+    query(name="<orders>", load="step:before=500,after=4000,at=10"),
     query(name="clicks"),
     cluster=evolve(CLUSTER, initial=1),
     hours=0.5,
@@ -39,7 +39,7 @@ def test_data_are_ready_for_json() -> None:
     assert list(found["policies"]) == ["reactive", "autoscale"]
     assert found["policies"]["reactive"]["executor_hours"] == 0.5
     assert found["policies"]["autoscale"]["elasticity"]["under"] >= 0
-    assert found["fewestExecutorHours"] == pytest.approx((2 * 10 + 5 * 20) / 60, rel=0.1)
+    assert found["fewestExecutorHours"] == pytest.approx((2 * 10 + 6 * 20) / 60, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_lines_have_the_values_of_the_run() -> None:
     result = RESULTS[1]
     load, lag, executors, partitions = map(lines, figure(result).axes)
     assert {value for at, value in load["<orders>"] if at < 600} == {500}
-    assert {value for at, value in load["<orders>"] if at > 610} == {3_000}
+    assert {value for at, value in load["<orders>"] if at > 610} == {4_000}
     assert lag["objective, 30 s"] == [(0, 30), (1_800, 30)]
     for commit in result.notes.queries["clicks"].commits:
         behind = (commit.at - commit.since) / 1_000

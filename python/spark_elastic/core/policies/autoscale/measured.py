@@ -23,9 +23,9 @@ from spark_elastic.core.policies.autoscale.model import (
     backlog,
     fit,
     inflow,
+    rows_waiting,
 )
-from spark_elastic.core.policies.view import QueryMetrics, Sample
-from spark_elastic.core.settings import CoreSettings
+from spark_elastic.core.policies.view import QueryMetrics, Sample, kept_busy
 from spark_elastic.core.turn import Number
 
 # ---- Whether more slots have made a query faster: a step up that made batches slower is reverted. The
@@ -257,7 +257,9 @@ _KEPT = 2_048
 class Measured:
     """How long batches take, what arrives, and what follows from that with the settings of the query.
 
-    `backlog` is what has piled up, None if negligible. `hot` is the one partition that has most of it,
+    `latest` is the last micro-batch. It is `foreseen` if that one still runs: its duration is then expected.
+    `waiting` is the number of rows that wait beyond those that one batch reads anyway, and `backlog` is what
+    has piled up, None if negligible. `hot` is the one partition that has most of it,
     `hot_input` the one with most of what arrives, None if there is none. `worse` is a step up that made
     batches slower, `pressure` a lack of memory, `skew` a task that holds up the others, None if there is
     none. `source_tasks` is the most tasks that read the sources in a batch where more were not possible, or
@@ -265,9 +267,12 @@ class Measured:
     as too few for what arrives, 0 for none.
     """
 
+    latest: Sample
+    foreseen: bool
     model: BatchTime
     inflow: Inflow
     objective: Objective
+    waiting: float
     backlog: Backlog | None
     hot: Hot | None
     hot_input: Hot | None
@@ -278,11 +283,67 @@ class Measured:
     fell_short: int
 
 
-def measured(query: QueryMetrics) -> Measured | None:
-    """Return what the micro-batches of a query show, None before they have shown a rate."""
-    return _measured(
-        _Known(query.earlier, query.samples, query.settings, query.facts.trigger_ms, query.throttled)
-    )
+def measured(query: QueryMetrics, at: int | None = None) -> Measured | None:
+    """Return what the micro-batches of a query show, None before they have shown a rate.
+
+    With `at` (epoch ms), one that runs counts too if it will take longer than it should.
+    """
+    known = _Known(query)
+    running = None if at is None or query.running is None else _foreseen(query, _lasting(known), at)
+    return _measured(known, running)
+
+
+# ---- The running micro-batch. It shows a flood as it begins; its commit would show it when the rows have
+# already waited. A batch that takes no longer than it should is not looked at: its commit comes soon enough.
+
+LONG_MS = 10_000
+"""A batch of a query without a trigger interval is long from this duration on."""
+_LONGER = 2
+"""Such a batch also has to take this multiple of the last ones."""
+LEAST_SAMPLES = 3
+"""With fewer, what counts is how long the batch has run: the first ones of a run are slow."""
+_FAR = 2
+_FURTHEST = 10
+"""The line is followed up to this multiple of the largest batch: beyond it, it may be far off."""
+
+
+def is_far(took_ms: float, interval_ms: int) -> bool:
+    """Return whether a batch takes far more than its interval, however little is known about others."""
+    return 0 < _FAR * interval_ms < took_ms
+
+
+def _foreseen(query: QueryMetrics, lasting: _Lasting, at: int) -> Sample | None:
+    """Return the running micro-batch as it will be committed, None if it is not long or is unknown.
+
+    A limited one is long if it would be without its limit.
+    """
+    running, interval, last = query.running, query.facts.trigger_ms, query.latest
+    if running is None or not running.input_rows or running.gap_ms is None:
+        return None
+    least = float(interval)
+    if interval == 0:
+        usual = median(one.duration_ms for one in query.samples) if query.samples else 0
+        least = max(LONG_MS, _LONGER * usual)
+    slots, partitions = max(1, query.slots), query.partitions or 0
+    # In whole intervals, so that not every decision has to look at it anew.
+    each = interval or LONG_MS
+    took = float((at - running.at) // each * each)
+    model, is_long = lasting.model, took >= least
+    is_known = model is not None and model.samples >= LEAST_SAMPLES
+    if model is not None and (is_known or (last is not None and is_far(last.duration_ms, interval))):
+        rows, busy = running.input_rows, kept_busy(partitions or slots, slots)
+        all_rows = rows + (running.behind or 0)
+        if is_long or model.batch_ms(all_rows, busy) >= least:
+            most = _FURTHEST * max(one.rows_per_batch for one in (*query.earlier, *query.samples))
+            is_long = is_long or model.batch_ms(min(all_rows, most), busy) >= least
+            took = max(took, model.batch_ms(min(rows, most), busy))
+    if not is_long:
+        return None
+    return Sample(
+        duration_ms=round(took), gap_ms=running.gap_ms, input_rows=running.input_rows,
+        partitions=partitions, slots=slots, at=running.at, started=running.at, behind=running.behind,
+        steady=False,
+    )  # fmt: skip
 
 
 class _Known:
@@ -290,16 +351,9 @@ class _Known:
 
     __slots__ = ("earlier", "interval_ms", "samples", "settings", "throttled")
 
-    def __init__(
-        self,
-        earlier: tuple[Sample, ...],
-        samples: tuple[Sample, ...],
-        settings: CoreSettings,
-        interval_ms: int,
-        throttled: bool,
-    ) -> None:
-        self.earlier, self.samples, self.settings = earlier, samples, settings
-        self.interval_ms, self.throttled = interval_ms, throttled
+    def __init__(self, query: QueryMetrics) -> None:
+        self.earlier, self.samples, self.settings = query.earlier, query.samples, query.settings
+        self.interval_ms, self.throttled = query.facts.trigger_ms, query.throttled
 
     def __hash__(self) -> int:
         return id(self.samples)
@@ -314,30 +368,63 @@ class _Known:
         )
 
 
+@frozen
+class _Lasting:
+    """What the committed micro-batches show, whatever arrives: the fields of `Measured` of these names."""
+
+    model: BatchTime | None
+    hot_input: Hot | None
+    worse: Worse | None
+    pressure: Pressure | None
+    skew: Skew | None
+    source_tasks: int | None
+
+
 @lru_cache(maxsize=_KEPT)
-def _measured(known: _Known) -> Measured | None:
+def _lasting(known: _Known) -> _Lasting:
     samples, together = known.samples, (*known.earlier, *known.samples)
-    own, interval = known.settings, known.interval_ms
-    model, comes_in = fit(together), inflow(samples, interval, throttled=known.throttled)
-    if comes_in is None or (model is None and comes_in.rows_per_ms > 0):
-        return None
-    line = _NOTHING if model is None else model
-    load = comes_in.variation.load if own.target_load is None else own.target_load
-    objective = Objective(interval_ms=interval, load=load, max_lag_ms=own.max_lag_ms)
-    piled_up = backlog(comes_in, samples[-1], objective, own.catch_up_ms)
-    took = tried(together, comes_in.rows_per_ms * interval, line.fixed_ms)
-    room = min(1.0, load + own.load_band / 2) * interval
-    return Measured(
-        model=line,
-        inflow=comes_in,
-        objective=objective,
-        backlog=piled_up,
-        hot=None if piled_up is None else hot_behind(samples[-1]),
+    return _Lasting(
+        model=fit(together),
         hot_input=hot_input(samples),
         worse=made_worse(together),
         pressure=memory_pressure(samples),
         skew=skewed(samples),
         source_tasks=_tasks_below_slots(together),
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _measured(known: _Known, running: Sample | None) -> Measured | None:
+    samples, own, interval = known.samples, known.settings, known.interval_ms
+    seen = samples if running is None else (*samples, running)
+    comes_in = inflow(seen, interval, throttled=known.throttled)
+    if comes_in is None:
+        return None
+    lasting = _lasting(known)
+    model = lasting.model or (fit(seen) if running is not None else None)
+    if model is None and comes_in.rows_per_ms > 0:
+        return None
+    line = _NOTHING if model is None else model
+    load = comes_in.variation.load if own.target_load is None else own.target_load
+    objective = Objective(interval_ms=interval, load=load, max_lag_ms=own.max_lag_ms)
+    waiting = rows_waiting(comes_in, seen[-1], objective, runs=running is not None)
+    piled_up = backlog(waiting, comes_in, objective, own.catch_up_ms)
+    took = tried((*known.earlier, *samples), comes_in.rows_per_ms * interval, line.fixed_ms)
+    room = min(1.0, load + own.load_band / 2) * interval
+    return Measured(
+        latest=seen[-1],
+        foreseen=running is not None,
+        model=line,
+        inflow=comes_in,
+        objective=objective,
+        waiting=waiting,
+        backlog=piled_up,
+        hot=None if piled_up is None or not samples else hot_behind(samples[-1]),
+        hot_input=lasting.hot_input,
+        worse=lasting.worse,
+        pressure=lasting.pressure,
+        skew=lasting.skew,
+        source_tasks=lasting.source_tasks,
         fell_short=most_that_fell_short(took, room) if interval > 0 else 0,
     )
 

@@ -379,21 +379,13 @@ class Backlog:
     rows: float
     within_ms: int
 
-    @property
-    def rows_per_ms(self) -> float:
-        """The number of rows to process per ms."""
-        return self.rows / self.within_ms
+    def slots(self, model: BatchTime, inflow: Inflow, objective: Objective) -> float:
+        """Compute the slots that process the backlog in time.
 
-    def slots(
-        self, model: BatchTime, inflow: Inflow, objective: Objective, *, current: float, ready_ms: float
-    ) -> float:
-        """Compute the slots that process the backlog in time, although it grows until they are there.
-
-        `current` slots work on it until then, for `ready_ms`. A source that is read with a limit admits no
-        more than that per interval; batches that take longer than their interval follow each other at once.
+        A source that is read with a limit admits no more than that per interval; batches that take longer
+        than their interval follow each other at once.
         """
-        meanwhile = max(0.0, inflow.rows_per_ms - _capacity(model, inflow, objective, current)) * ready_ms
-        rate = inflow.rows_per_ms + (self.rows + meanwhile) / self.within_ms
+        rate = inflow.rows_per_ms + self.rows / self.within_ms
         if not inflow.limited:
             return model.row_ms * rate
         if objective.interval_ms > 0:
@@ -412,22 +404,42 @@ class Backlog:
         return self.rows / left if left > 0 else None
 
 
-def backlog(inflow: Inflow, latest: Sample, objective: Objective, catch_up_ms: int) -> Backlog | None:
-    """Return the backlog beyond what one batch reads anyway, None if negligible.
+def rows_waiting(inflow: Inflow, latest: Sample, objective: Objective, *, runs: bool) -> float:
+    """Count the rows that wait beyond those that one batch reads anyway, after the `latest` batch.
 
     A source without a limit is read completely, so none of its rows are behind. Rows that arrived while a
-    batch took longer than its interval wait all the same. Catching up in less than two intervals would call
-    for more executors in vain.
+    batch took longer than its interval wait all the same. If the latest batch still `runs`, all of its own
+    rows wait.
     """
-    overrun = max(0, latest.duration_ms - objective.interval_ms) if objective.interval_ms > 0 else 0
-    rows = (inflow.behind or 0) + inflow.rows_per_ms * overrun
-    usual = inflow.rows_per_ms * max(_LEAST_MS, 2 * objective.interval_ms)
-    if rows <= usual:
-        return None
-    within = catch_up_ms
+    behind, interval = inflow.behind or 0, objective.interval_ms
+    if runs:
+        return behind + max(0.0, latest.input_rows - inflow.rows_per_ms * interval)
+    overrun = max(0, latest.duration_ms - interval) if interval > 0 else 0
+    return behind + inflow.rows_per_ms * overrun
+
+
+def backlog(
+    waiting: float, inflow: Inflow, objective: Objective, catch_up_ms: int, *, grows: float = 0.0
+) -> Backlog | None:
+    """Return the backlog if this many rows are `waiting`, None if negligible.
+
+    It `grows` by this many rows until more slots could be there. Catching up in less than two intervals would
+    call for more executors in vain.
+    """
+    intervals = 2 * objective.interval_ms
+    negligible, within = intervals, catch_up_ms
     if objective.max_lag_ms is not None:
-        within = min(catch_up_ms, max(objective.max_lag_ms, 2 * objective.interval_ms))
-    return Backlog(rows=rows, within_ms=within)
+        # A row waits for its interval and its batch as well.
+        negligible = min(intervals, objective.max_lag_ms - intervals)
+        within = min(catch_up_ms, max(objective.max_lag_ms - objective.interval_ms, intervals))
+    if waiting + grows <= inflow.rows_per_ms * max(_LEAST_MS, negligible):
+        return None
+    return Backlog(rows=waiting + grows, within_ms=within)
+
+
+def growth(model: BatchTime, inflow: Inflow, objective: Objective, *, slots: float, ready_ms: float) -> float:
+    """Count the rows that arrive in `ready_ms` and that these slots do not process meanwhile."""
+    return max(0.0, inflow.rows_per_ms - _capacity(model, inflow, objective, slots)) * ready_ms
 
 
 def _capacity(model: BatchTime, inflow: Inflow, objective: Objective, slots: float) -> float:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import median
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from spark_elastic.core.policies.autoscale.measured import Measured, measured
+from spark_elastic.core.policies.autoscale.measured import LEAST_SAMPLES, Measured, is_far, measured
 from spark_elastic.core.policies.autoscale.model import (
-    Backlog,
     BatchTime,
     Inflow,
     Needed,
+    backlog,
     fit,
+    growth,
     load_with,
     needed,
 )
 from spark_elastic.core.policies.policy import Outlook
-from spark_elastic.core.policies.view import QueryMetrics, kept_busy, slots_that_keep_busy
+from spark_elastic.core.policies.view import QueryMetrics, Sample, kept_busy, slots_that_keep_busy
 from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
 
 # ---- The most rows that one micro-batch should read, so that a backlog is not read all at once. A
@@ -90,36 +92,38 @@ _MOST_FIXED = 0.1
 class EvaluatedMetrics:
     """The findings about one running `query`; `known` is what its micro-batches show.
 
-    An executor is ready `ready_ms` after its request.
+    An executor is ready `ready_ms` after its request. `beside` is how many other queries run a micro-batch at
+    the same time, on average.
     """
 
     query: QueryMetrics
     known: Measured
     ready_ms: float
+    beside: float = 0.0
 
     @classmethod
-    def of(cls, query: QueryMetrics, ready_ms: float) -> EvaluatedMetrics | None:
-        """Evaluate a query, None until its batches have shown a rate.
+    def of(
+        cls, query: QueryMetrics, ready_ms: float, at: int, beside: float = 0.0
+    ) -> EvaluatedMetrics | None:
+        """Evaluate a query `at` a time (epoch ms), None until its batches have shown a rate.
 
-        An executor is ready `ready_ms` after its request.
+        An executor is ready `ready_ms` after its request. `beside` is how many other queries run a
+        micro-batch at the same time, on average.
         """
-        known = measured(query)
-        return None if known is None else cls(query, known, ready_ms)
-
-    @property
-    def drain(self) -> Backlog | None:
-        """The backlog, if more slots would help with it."""
-        return self.known.backlog if self.known.hot is None else None
+        known = measured(query, at)
+        return None if known is None else cls(query, known, ready_ms, beside)
 
     @property
     def falls_behind(self) -> bool:
         """Whether the query is always busy, and its batches overrun or each leave more rows behind."""
-        busy, interval = self.query.samples[-1].busy, self.query.facts.trigger_ms
+        latest, interval = self.query.latest, self.query.facts.trigger_ms
+        busy = None if latest is None else latest.busy
         if busy is None or busy < _ALWAYS_AT_WORK:
             return False
         last = self.query.samples[-_OVERRUNS:]
         overruns = interval > 0 and all(sample.duration_ms > interval for sample in last)
-        return overruns or (self.drain is not None and self.known.inflow.grows)
+        piles_up = self.known.backlog is not None and self.known.hot is None
+        return overruns or (piles_up and self.known.inflow.grows)
 
     def needed(self, load: float, *, rows_per_ms: float | None = None) -> Needed:
         """Compute the slots for `rows_per_ms`, if None for the rate when more slots could be there."""
@@ -139,47 +143,71 @@ class EvaluatedMetrics:
         """Return how many of the slots will be busy."""
         return _busy(self.query, slots)
 
-    def of_all_slots(self, total: int) -> float:
+    def of_all_slots(self) -> float:
         """Compute the slots that all queries together must keep for this one to be in time, 0 if unknown.
 
-        `total` is their current number. The query's batches ran alongside those of others; with fewer slots
-        for all, the part that grows with rows takes longer in proportion.
+        The query's batches ran alongside those of others; with fewer slots for all, the part that grows with
+        rows takes longer in proportion, or by another wave of its partitions.
         """
-        recent = [sample for sample in self.query.samples[-_RECENT:] if sample.total == total]
+        recent = [sample for sample in self.query.samples[-_RECENT:] if sample.total]
         if len(recent) < _RECENT:
             return 0.0
-        # Alongside other queries, the line overestimates the fixed part.
-        fixed = min(self.known.model.fixed_ms, _MOST_FIXED * median(one.duration_ms for one in recent))
+        fixed = self._fixed_ms(recent)
         interval = self.known.objective.interval_ms
         room = self.known.objective.room_ms(self.known.objective.load) - fixed
         if interval <= 0 or room <= 0:
             return 0.0
-        rows = self.known.inflow.rows_per_ms * interval
-        grows = median(max(0.0, one.duration_ms - fixed) / max(1.0, one.rows_per_batch) for one in recent)
-        return total * grows * rows / room
+        part = self.known.inflow.rows_per_ms * interval / room
+        grows = [max(0.0, one.duration_ms - fixed) / max(1.0, one.rows_per_batch) for one in recent]
+        all_slots = median(ms * one.total for ms, one in zip(grows, recent, strict=True))
+        busy = median(ms * self._busy(one.total) for ms, one in zip(grows, recent, strict=True))
+        return max(part * all_slots, self._slots(part * busy))
+
+    @property
+    def _crowded(self) -> BatchTime:
+        """The line if other queries need all of their slots, as they may while a backlog is processed.
+
+        A batch runs on all slots that others leave to it, whatever its query was granted.
+        """
+        query = self.query
+        known = (*query.earlier, *query.samples)
+        recent = [one for one in known if one.steady and one.total and one.input_rows > 0][-_RECENT:]
+        if not recent:
+            return self.known.model
+        fixed = self._fixed_ms(recent)
+        work = sum(
+            max(0.0, one.duration_ms - fixed) * _busy(query, max(1, round(one.total / (1 + self.beside))))
+            for one in recent
+        )
+        row_ms = work / sum(one.rows_per_batch for one in recent)
+        return evolve(self.known.model, fixed_ms=fixed, row_ms=max(self.known.model.row_ms, row_ms))
+
+    def _fixed_ms(self, recent: Sequence[Sample]) -> float:
+        """Return the fixed part of batches: alongside other queries, the line overestimates it."""
+        return min(self.known.model.fixed_ms, _MOST_FIXED * median(one.duration_ms for one in recent))
 
     def to_drain(self, current: int) -> int:
-        """Compute the slots that process the backlog in time, 0 without a backlog.
+        """Compute the slots that process the backlog in time, 0 without one, or if more would not help.
 
-        If the `current` slots will do so once all of them are there, they are enough.
+        What counts is the backlog when more than the `current` slots could be there: until then it grows, if
+        the slots that are there fall behind. If the `current` slots will do once all of them are there, they
+        are enough.
         """
-        piled_up = self.drain
+        known = self.known
+        if known.hot is not None or not (known.waiting or known.foreseen):
+            return 0
+        inflow, objective, line, piled_up = known.inflow, known.objective, self._crowded, known.backlog
+        if line.samples >= LEAST_SAMPLES or is_far(known.latest.duration_ms, objective.interval_ms):
+            there = self._busy(max(1, min(current, self.query.slots)))
+            grows = growth(line, inflow, objective, slots=there, ready_ms=self.ready_ms)
+            within = self.query.settings.catch_up_ms
+            piled_up = backlog(known.waiting, inflow, objective, within, grows=grows)
         if piled_up is None:
             return 0
-        gone = piled_up.gone_in_ms(
-            self.known.model, self.known.inflow, self.known.objective, self._busy(current)
-        )
-        if gone is not None and gone <= _PATIENCE * piled_up.within_ms + self.ready_ms:
+        gone = piled_up.gone_in_ms(known.model, inflow, objective, self._busy(current))
+        if gone is not None and gone <= _PATIENCE * piled_up.within_ms:
             return current
-        there = max(1, min(current, self.query.slots))
-        slots = piled_up.slots(
-            self.known.model,
-            self.known.inflow,
-            self.known.objective,
-            current=self._busy(there),
-            ready_ms=self.ready_ms,
-        )
-        return max(1, math.ceil(self._slots(slots) - 1e-6))
+        return max(1, math.ceil(self._slots(piled_up.slots(line, inflow, objective)) - 1e-6))
 
     def outlook(self, current: int) -> Outlook:
         """Return the basis of a decision; `current` is the number of slots that the query has."""
@@ -192,7 +220,7 @@ class EvaluatedMetrics:
         )
         return Outlook(
             rows_per_second=rows_per_ms * 1_000,
-            batch_ms=self.query.samples[-1].duration_ms,
+            batch_ms=self.known.latest.duration_ms,
             fixed_ms=model.fixed_ms,
             row_us=model.row_ms * 1_000,
             confidence=model.confidence,

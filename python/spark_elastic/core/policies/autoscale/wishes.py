@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from statistics import median
 
 from attrs import evolve, frozen
 
-from spark_elastic.core.policies.autoscale.measured import Bottleneck, bottleneck
+from spark_elastic.core.policies.autoscale.measured import (
+    LEAST_SAMPLES,
+    LONG_MS,
+    Bottleneck,
+    bottleneck,
+    is_far,
+)
 from spark_elastic.core.policies.autoscale.model import Needed
 from spark_elastic.core.policies.autoscale.query_metrics import EvaluatedMetrics, down_pays, read_at_most
 from spark_elastic.core.policies.policy import BatchWish, QueryWish, Wish
@@ -256,8 +261,6 @@ _CAREFUL = 1.2
 _LEAST_LOAD = 0.01
 _MEASURED = 3
 """After this number of intervals with new slots, batches show their effect."""
-_FAR = 2
-"""A first batch that takes more than this multiple of its interval is reason enough for twice the slots."""
 _STEP_BEHIND = 0.1
 """The step up of a query that falls behind although its batches say otherwise, at least one executor."""
 
@@ -269,7 +272,8 @@ class Autoscale:
     def decide(self, view: ClusterView) -> Wish:
         """Return the slots that each query needs for its objective."""
         ready_ms = _ready_ms(view)
-        found = {id: _weighed(query, view, ready_ms) for id, query in view.queries.items()}
+        running = sum(_busy(query) for query in view.queries.values())
+        found = {id: _weighed(query, view, ready_ms, running) for id, query in view.queries.items()}
         weighed = {id: one for id, one in found.items() if one is not None}
         weighed = within_what_is_there(weighed, view.slots)
         wishes = in_whole_executors(weighed, view.usual_slots)
@@ -279,20 +283,31 @@ class Autoscale:
         return Wish(queries=wishes, batch=batch_wish(view, view.batch, _ready_ms(view), gain))
 
 
-def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float) -> Weighed | None:
-    """Decide about one query; None if its trigger has no batches that repeat, so only its bounds apply."""
+def _busy(query: QueryMetrics) -> float:
+    """Return the part of the time (0 to 1) in which a query has last run a micro-batch."""
+    latest = None if query.idle else query.latest
+    return 0.0 if latest is None else min(1.0, latest.busy or 0.0)
+
+
+def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float, running: float) -> Weighed | None:
+    """Decide about one query; None if its trigger has no batches that repeat, so only its bounds apply.
+
+    `running` is the number of queries that run a micro-batch at the same time, on average.
+    """
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
-    found = None if query.idle else EvaluatedMetrics.of(query, ready_ms)
-    wish = evolve(_wish_for(query, view, current, found), most_rows=read_at_most(query, found))
+    found = None if query.idle else EvaluatedMetrics.of(query, ready_ms, view.at, running - _busy(query))
+    wish = _wish_for(query, view, current, found)
+    again = [at for at in (wish.until, _look_again(query, view.at)) if at is not None]
+    wish = evolve(wish, most_rows=read_at_most(query, found), until=min(again, default=None))
     return Weighed(
         wish,
         current,
         may_wait=wish.reason in _CAN_WAIT,
         is_new=query.granted is None,
         raised_lately=_was_raised_lately(query, view.at),
-        of_all_slots=(lambda: 0.0) if found is None else partial(found.of_all_slots, view.slots),
+        of_all_slots=float if found is None else found.of_all_slots,
     )
 
 
@@ -302,8 +317,10 @@ def _wish_for(
     if query.idle:
         return _Weighing(query, view, current).down(max(1, query.lower), "autoscale_idle", {})
     if found is None:
-        if _overruns_at_once(query, current):
-            numbers = {"batch_ms": query.samples[-1].duration_ms, "interval_ms": query.facts.trigger_ms}
+        took = _first_took_ms(query, view.at)
+        interval = query.facts.trigger_ms
+        if query.slots >= current and is_far(took, interval):
+            numbers = {"batch_ms": took, "interval_ms": interval}
             return QueryWish(slots=2 * current, reason="autoscale_first_batch", numbers=numbers)
         # Unknown is not zero: the query keeps what it has.
         return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
@@ -320,13 +337,20 @@ def _ready_ms(view: ClusterView) -> float:
     return float(median(view.startups_ms)) if view.startups_ms else _READY_MS
 
 
-def _overruns_at_once(query: QueryMetrics, current: int) -> bool:
-    """Return whether the first batch took far more than its interval: the next one has even more rows."""
-    interval = query.facts.trigger_ms
-    if len(query.samples) != 1 or interval == 0:
-        return False
-    (first,) = query.samples
-    return first.slots >= current and first.duration_ms > _FAR * interval
+def _first_took_ms(query: QueryMetrics, at: int) -> int:
+    """Return how long the first batch took, or has run, 0 after it: the next one has even more rows."""
+    if len(query.samples) == 1:
+        return query.samples[0].duration_ms
+    return at - query.running.at if query.running is not None and not query.samples else 0
+
+
+def _look_again(query: QueryMetrics, at: int) -> int | None:
+    """Return when a running micro-batch has taken another interval, None if its duration can be foreseen."""
+    running = query.running
+    if running is None or len(query.earlier) + len(query.samples) >= LEAST_SAMPLES:
+        return None
+    interval = query.facts.trigger_ms or LONG_MS
+    return running.at + interval * ((at - running.at) // interval + 1)
 
 
 @frozen
@@ -356,13 +380,13 @@ class _Weighing:
             if drain <= self.current and ((in_band and not behind) or self._is_under_way(found)):
                 return self._wish(self.current, "autoscale_keeps", {}, unsmoothed=steady)
             if reason == "autoscale_keeps":
-                reason = "autoscale_up" if found.drain is None else "autoscale_up_backlog"
+                reason = "autoscale_up" if found.known.backlog is None else "autoscale_up_backlog"
             return self._wish(slots, reason, numbers, unsmoothed=steady)
         if found.falls_behind and limit is None and self._has_run_with_all and drain == 0:
             more = self.current + max(self.view.usual_slots, math.ceil(self.current * _STEP_BEHIND))
             return self._wish(more, "autoscale_falls_behind", {})
         if slots == self.current:
-            if drain and reason == "autoscale_keeps":
+            if drain and found.known.backlog is not None and reason == "autoscale_keeps":
                 reason = "autoscale_draining"
             return self._wish(slots, reason, numbers, unsmoothed=steady)
         if limit is not None and limit.slots < self.current and limit.slots < need.whole:
@@ -388,7 +412,8 @@ class _Weighing:
         there = max(slots, min(self.current, self.query.slots))
         if slots >= self.current:
             return self._wish(self.current, reason, numbers)
-        if not self.query.idle and not self._is_settled:
+        foreseen = self.found is not None and self.found.known.foreseen
+        if not self.query.idle and (foreseen or not self._is_settled):
             return self._wish(self.current, "autoscale_settling", {}, unsmoothed=slots)
         target = most_wanted(self._wanted(slots), slots, self.view.at, own.scale_down_window_ms, self.current)
         if target.slots >= self.current:

@@ -314,8 +314,8 @@ class BatchPlanned(QueryEvent):
     """A micro-batch is about to read its sources.
 
     It will read `input_rows`, None if a source does not say how many; 0 in one that only removes old state.
-    `records_behind` is the number of rows
-    that the sources have beyond these, None if none of them reports it.
+    `records_behind` is the number of rows that the sources have beyond these, None if none of them reports
+    it.
     """
 
     batch: int

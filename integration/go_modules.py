@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,17 @@ class Unavailable(Exception):
 
 @frozen
 class Module:
-    """A released module with programs: each by its name, and the package that it is built from."""
+    """A released module with programs: each by its name, and the package that it is built from.
+
+    `tags` leave out what no test needs.
+    """
 
     path: str
     version: str
     programs: Mapping[str, str] = field(factory=dict)
     # Variables of the linked programs.
     variables: Mapping[str, str] = field(factory=dict)
+    tags: Sequence[str] = ()
 
 
 def missing_go() -> str | None:
@@ -60,9 +64,11 @@ def programs_of(module: Module) -> dict[str, Path]:
 
     Raises Unavailable.
     """
-    with locked("go"):
-        if not is_built(module):
-            _build(module)
+    if not is_built(module):
+        with locked("go"):
+            # Another process may have built it meanwhile.
+            if not is_built(module):
+                _build(module)
     return {name: _built(module) / name for name in module.programs}
 
 
@@ -101,8 +107,13 @@ def _build(module: Module) -> None:
         _require(module, found, work)
         flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in module.variables.items())]
         for name, package in module.programs.items():
-            options = ["-mod=mod", "-trimpath", f"-ldflags={' '.join(flags)}", "-o", str(built / name)]
-            go(["build", *options, package], work)
+            options = [
+                "-mod=mod",
+                "-trimpath",
+                f"-ldflags={' '.join(flags)}",
+                f"-tags={','.join(module.tags)}",
+            ]
+            go(["build", *options, "-o", str(built / name), package], work)
         # Renamed when complete, so that a folder that exists is always complete.
         built.rename(target)
 

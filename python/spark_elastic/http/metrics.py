@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, get_args
 
 from attrs import frozen
 
@@ -24,6 +24,7 @@ from spark_elastic.core.query.demand import (
     together,
 )
 from spark_elastic.core.query_view import QueryView
+from spark_elastic.core.rescale.history import Cause, Status
 from spark_elastic.core.transitions import FINISHED
 from spark_elastic.runtime.publisher import DECISION_BUCKETS, Tally, Totals, View
 
@@ -180,6 +181,9 @@ QUERY_METRICS: Sequence[tuple[str, Literal["gauge", "counter"], str, Value]] = (
 """All metrics of a query, except those with labels of their own."""
 
 
+# A counter that began with its first event would hide that event from rates: they all begin with 0.
+_CAUSES: Sequence[Cause] = sorted(get_args(Cause))
+_ENDED: Sequence[Status] = sorted(set(get_args(Status)) - {"in_progress"})
 Sample = tuple[Mapping[str, str], float]
 Kind = Literal["gauge", "counter", "histogram"]
 # Characters that cannot be used in one part of a metric's name in every monitoring system.
@@ -219,13 +223,17 @@ def metrics(view: View) -> Iterator[Metric]:
         "rescales_total",
         "counter",
         "Rescales that have ended.",
-        [({"cause": cause, "status": status}, n) for (cause, status), n in sorted(totals.rescales.items())],
+        [
+            ({"cause": cause, "status": status}, totals.rescales.get((cause, status), 0))
+            for cause in _CAUSES
+            for status in _ENDED
+        ],
     )
     yield Metric(
         "paused_seconds_total",
         "counter",
         "Time for which ended rescales and retries kept queries from running.",
-        [({"cause": cause}, seconds) for cause, seconds in sorted(totals.paused.items())],
+        [({"cause": cause}, totals.paused.get(cause, 0.0)) for cause in _CAUSES],
     )
     yield _decision_times(totals)
     custom = [({"policy": name}, metrics) for name, metrics in view.custom_policies.items()]

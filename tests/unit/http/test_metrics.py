@@ -71,6 +71,14 @@ def value(running: World, name: str, **labels: str) -> float | None:
     return found[0] if found else None
 
 
+def test_rescales_are_counted_from_zero(running: World) -> None:
+    counted = ("failed", "new_resources"), ("ignored", "lost_resources"), ("completed", "load_changed")
+    for status, cause in counted:
+        assert value(running, "rescales_total", status=status, cause=cause) == 0
+    assert value(running, "rescales_total", status="in_progress", cause="new_resources") is None
+    assert value(running, "paused_seconds_total", cause="load_changed") == 0
+
+
 def batch(running: World, **change: object) -> None:
     running.send(ev.QueryProgress, **{**BATCH, **change})
 

@@ -64,9 +64,9 @@ def programs_of(module: Module) -> dict[str, Path]:
 
     Raises Unavailable.
     """
+    # Who builds holds the lock for minutes, and what is there is complete.
     if not is_built(module):
         with locked("go"):
-            # Another process may have built it meanwhile.
             if not is_built(module):
                 _build(module)
     return {name: _built(module) / name for name in module.programs}

@@ -36,7 +36,8 @@ def doctor(where: Where, live: bool, properties_file: Path | None, as_json: bool
 
     With --live, --url or --app, a running application is asked instead: on a vendor's build of Spark, such as
     Databricks' or EMR's, parts of the plugin can be off. On Kubernetes, kubectl is asked why executors' pods
-    wait, and for quotas without room. The exit code is 1 if a check fails; warnings do not count.
+    wait, for quotas without room, and for the driver's memory. The exit code is 1 if a check fails; warnings
+    do not count.
     """
     asked = live or where.url is not None or where.app is not None
     if asked:

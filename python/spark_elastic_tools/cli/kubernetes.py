@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
+from spark_elastic.core.cluster.executors import spark_size
 from spark_elastic.core.keys.key import is_on
 from spark_elastic_tools.cli.check import Check
 from spark_elastic_tools.client import Driver, Failure, Json
@@ -16,8 +18,14 @@ from spark_elastic_tools.client import Driver, Failure, Json
 _KUBECTL_S = 20
 _MOST_FAILURES = "spark.executor.maxNumFailures"
 _VALIDITY = "spark.executor.failuresValidityInterval"
+_OVERHEAD = "spark.driver.memoryOverhead"
+_MIB = 1 << 20
+# What a JVM needs beside its heap, as Spark counts it by default, and what the policy process needs, in MiB.
+_BESIDE_SHARE, _BESIDE_LEAST, _POLICY = 0.1, 384, 128
 # What a pod that is being started waits for without any trouble.
 _USUAL = ("ContainerCreating", "PodInitializing")
+# As Spark names it, and as the Helm chart does.
+_DRIVER_CONTAINERS = ("spark-kubernetes-driver", "driver")
 _FACTORS = {"m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _FACTORS |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
@@ -44,6 +52,11 @@ def checks(driver: Driver, application: str) -> Iterator[Check]:
         return
     yield from _pods(namespace, pods)
     yield from _quotas(pods, quotas)
+    name = conf.get("spark.kubernetes.driver.pod.name")
+    if name is not None:
+        with suppress(_NotToldError):
+            for driver_pod in _get(namespace, "pods", f"--field-selector=metadata.name={name}"):
+                yield from _driver_memory(conf, driver_pod)
 
 
 def executor_failures(conf: Mapping[str, str]) -> Iterable[Check]:
@@ -57,6 +70,30 @@ def executor_failures(conf: Mapping[str, str]) -> Iterable[Check]:
         f"Spark ends the application after more than {most} failures of executors, however long ago; in "
         "Spark 4.2 a pod that a quota refuses is one",
         f"set {_MOST_FAILURES} to 2147483647 to go on with the executors that are there",
+    )
+
+
+def _driver_memory(conf: Mapping[str, str], pod: Json) -> Iterable[Check]:
+    """Warn of a driver's container that has no room for the policy process beside the JVM."""
+    containers = pod["spec"]["containers"]
+    container = next((each for each in containers if each["name"] in _DRIVER_CONTAINERS), containers[0])
+    limit = (container.get("resources", {}).get("limits") or {}).get("memory")
+    try:
+        heap = spark_size(conf.get("spark.driver.memory", "1g")) // _MIB
+    except ValueError:
+        return
+    if limit is None:
+        return
+    room = int(_amount(limit)) // _MIB - heap
+    of_jvm = max(_BESIDE_LEAST, int(_BESIDE_SHARE * heap))
+    if room >= of_jvm + _POLICY:
+        yield Check.ok("memory", f"{room} MiB beside the heap of the driver")
+        return
+    yield Check.warn(
+        "memory",
+        f"the driver's container has {room} MiB beside the heap of {heap} MiB; its JVM needs up to {of_jvm}, "
+        f"and the policy process {_POLICY}",
+        f"set {_OVERHEAD} to {of_jvm + _POLICY}m or more, else the kernel may end the container",
     )
 
 

@@ -66,14 +66,14 @@ def executor_memory(conf: Mapping[str, str]) -> int | None:
     in Spark.
     """
     try:
-        memory = _spark_size(conf.get("spark.executor.memory", "1g"))
+        memory = spark_size(conf.get("spark.executor.memory", "1g"))
         if conf.get("spark.master", "").startswith("spark://"):
             return memory
         overhead = conf.get("spark.executor.memoryOverhead")
-        beside = _usual_overhead(conf, memory) if overhead is None else _spark_size(overhead)
+        beside = _usual_overhead(conf, memory) if overhead is None else spark_size(overhead)
         if is_on(conf, "spark.memory.offHeap.enabled"):
             beside += parse_size(conf.get("spark.memory.offHeap.size", "0b"))
-        return memory + beside + _spark_size(conf.get("spark.executor.pyspark.memory", "0"))
+        return memory + beside + spark_size(conf.get("spark.executor.pyspark.memory", "0"))
     except (ValueError, OverflowError):
         return None
 
@@ -82,11 +82,12 @@ def _usual_overhead(conf: Mapping[str, str], memory: int) -> int:
     # Kubernetes' own factor includes the overhead of a Python application.
     usual = conf.get("spark.kubernetes.memoryOverheadFactor", _OVERHEAD)
     factor = float(conf.get("spark.executor.memoryOverheadFactor", usual))
-    least = _spark_size(conf.get("spark.executor.minMemoryOverhead", _LEAST_OVERHEAD))
+    least = spark_size(conf.get("spark.executor.minMemoryOverhead", _LEAST_OVERHEAD))
     return max(least, int(memory * factor))
 
 
-def _spark_size(text: str) -> int:
+def spark_size(text: str) -> int:
+    """Return the bytes of a size of memory as Spark writes it: a number alone is MiB. Raises ValueError."""
     return int(text) * _MIB if text.strip().isdigit() else parse_size(text)
 
 

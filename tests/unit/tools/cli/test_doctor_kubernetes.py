@@ -22,6 +22,7 @@ CONF = {
 KUBECTL = """\
 #!/bin/sh
 test "$1 $2" = "--namespace=streams get" || { echo "not asked like this: $*" >&2; exit 1; }
+case "$4" in --field-selector=metadata.name=orders-driver) set -- "$1" "$2" driver ;; esac
 cat "$(dirname "$0")/$3.json" 2>/dev/null && exit
 echo 'E0101 something else' >&2
 echo "Error from server (Forbidden): $3 is forbidden" >&2
@@ -77,7 +78,7 @@ def doctor(driver: Served, folder: Path) -> list[tuple[str, str, str]]:
     path = f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"
     result = driver.run("doctor", "--live", "--json", PATH=path)
     assert result.exit_code == 0, result.output
-    ours = ("failures", "pods", "quota")
+    ours = ("failures", "pods", "quota", "memory")
     found = [check for check in json.loads(result.stdout) if check["check"] in ours]
     assert all((check["change"] is None) == (check["status"] == "ok") for check in found)
     return [(check["check"], check["status"], check["found"]) for check in found]
@@ -128,6 +129,45 @@ def test_quotas_without_room(
         ("pods", "ok", "1 running"),
         *(("quota", "warn", each) for each in found),
     ]
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit", "said"),
+    [
+        ("1g", "1536Mi", ("ok", "512 MiB beside the heap of the driver")),
+        ("1024", "1536Mi", ("ok", "512 MiB beside the heap of the driver")),
+        ("1g", "1535Mi", ("warn", "the driver's container has 511 MiB beside the heap of 1024 MiB")),
+        # By default Spark adds 384 MiB, or a tenth.
+        ("1g", "1408Mi", ("warn", "the driver's container has 384 MiB beside the heap of 1024 MiB")),
+        ("8g", "9011Mi", ("warn", "the driver's container has 819 MiB beside the heap of 8192 MiB")),
+        ("8g", "9139Mi", ("ok", "947 MiB beside the heap of the driver")),
+        ("1g", None, None),
+        ("much", "1Gi", None),
+    ],
+)
+def test_room_for_the_policy_process(
+    driver: Served, kubectl: Path, memory: str, limit: str | None, said: tuple[str, str] | None
+) -> None:
+    of_driver = {"spark.driver.memory": memory, "spark.kubernetes.driver.pod.name": "orders-driver"}
+    told(driver, {**CONF, **of_driver})
+    answer(kubectl, [pod(1, "Running")], [])
+    limits = {"limits": {"memory": limit}} if limit else {}
+    containers = [
+        {"name": "sidecar", "resources": {"limits": {"memory": "9Gi"}}},
+        {"name": "spark-kubernetes-driver", "resources": limits},
+    ]
+    of_pod = {"metadata": {"name": "orders-driver"}, "spec": {"containers": containers}}
+    (kubectl / "driver.json").write_text(json.dumps({"items": [of_pod]}))
+    found = [
+        (status, what.partition(";")[0]) for name, status, what in doctor(driver, kubectl) if name == "memory"
+    ]
+    assert found == ([said] if said else [])
+
+
+def test_a_driver_whose_pod_is_not_shown(driver: Served, kubectl: Path) -> None:
+    told(driver, {**CONF, "spark.kubernetes.driver.pod.name": "orders-driver"})
+    answer(kubectl, [pod(1, "Running")], [])
+    assert doctor(driver, kubectl) == [("pods", "ok", "1 running")]
 
 
 def test_no_pods_at_all(driver: Served, kubectl: Path) -> None:

@@ -81,6 +81,8 @@ Settings, as YAML. From (list $ more): the user's take precedence over `more`, a
   "spark.elastic.schedulerMode" $values.mode
   "spark.elastic.python" "/opt/spark-elastic/bin/python"
   "spark.decommission.enabled" "true"
+  "spark.shuffle.io.connectionCreationTimeout" "5s"
+  "spark.shuffle.io.connectionTimeout" "30s"
   "spark.dynamicAllocation.enabled" "false"
   "spark.driver.memory" $values.driver.memory
   "spark.executor.cores" (toString $values.executors.cores)

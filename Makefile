@@ -72,7 +72,7 @@ test-unit: venv ## run the quick tests that need no Java, in less than a minute
 test-integration: class-archives ## run all tests on real clusters, the slow ones too
 	$(BIN)/pytest integration
 
-test-kubernetes: jars ## run the tests on a real Kubernetes of this machine's own processes (Linux, root; the first time its programs are built, 10 min and more; TESTS=client_mode: one file)
+test-kubernetes: jar ## run the tests on a real Kubernetes of this machine's own processes (Linux, root; the first time its programs are built, 10 min and more; TESTS=client_mode: one file)
 	$(BIN)/python -m integration.kubernetes
 	$(BIN)/pytest $(if $(TESTS),integration/kubernetes/test_$(TESTS).py,integration/kubernetes)
 
@@ -146,8 +146,9 @@ bench-nexmark: jar ## run Nexmark's queries as streams, with the plugin and with
 differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory; ONLY=tables: Delta Lake; ONLY=executors: streams that lose executors)
 	$(BIN)/python -m integration.differential $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
-chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; OLD=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)
-	$(BIN)/python -m integration.chaos $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(BURST),--burst $(BURST)) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(filter no,$(RESTARTS)),--no-restarts) $(if $(filter yes,$(PLAIN)),--plain) $(if $(filter yes,$(REACTIVE)),--reactive) $(if $(filter yes,$(OLD)),--old) $(if $(SCRIPT),--script $(SCRIPT)) $(if $(filter no,$(RERUN)),--no-rerun) $(if $(AFTER),--after $(AFTER))
+chaos: jar ## let one thing after another go wrong on a real cluster (FAULTS=20: so many; WHERE=kubernetes; MINUTES=60: none later; BURST=5: so many steps before all has to be well; SEED=1; KINDS=a,b; RESTARTS=no; PLAIN=yes; REACTIVE=yes; OLD=yes; SCRIPT=FILE; RERUN=no; AFTER=DIR)
+	$(if $(filter kubernetes,$(WHERE)),$(BIN)/python -m integration.kubernetes)
+	$(BIN)/python -m integration.chaos $(if $(WHERE),--where $(WHERE)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(BURST),--burst $(BURST)) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(filter no,$(RESTARTS)),--no-restarts) $(if $(filter yes,$(PLAIN)),--plain) $(if $(filter yes,$(REACTIVE)),--reactive) $(if $(filter yes,$(OLD)),--old) $(if $(SCRIPT),--script $(SCRIPT)) $(if $(filter no,$(RERUN)),--no-rerun) $(if $(AFTER),--after $(AFTER))
 
 clean: ## remove all that was made in this checkout (not the cache of downloads)
 	rm -rf .venv dist target project/target project/project jvm-shim/target python/spark_elastic/jars

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from integration.jar.each_jar import INSTALLED
 from integration.jar.wheel import build_wheel
-from integration.kubernetes.application import MANIFESTS, NAMESPACE
+from integration.kubernetes.application import ACCOUNT, MANIFESTS, NAMESPACE, SUBMITTER
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
-from integration.kubernetes.images import Images
+from integration.kubernetes.images import Images, unmade
 from integration.kubernetes.leftovers import folder_of_this_run
+from integration.kubernetes.node import Node
 from integration.kubernetes.parts import unbuilt
 from integration.sequel import in_sequence as in_sequence
 from integration.sequel import sequel as sequel
@@ -40,7 +42,7 @@ def interrupted_by_sigterm() -> Iterator[None]:
 @pytest.fixture(scope="package")
 def scratch() -> Iterator[Path]:
     """Return a folder for gigabytes."""
-    reason = unbuilt()
+    reason = unbuilt() or unmade()
     if reason is not None:
         pytest.skip(reason)
     with folder_of_this_run() as folder:
@@ -55,7 +57,7 @@ def images(scratch: Path) -> Images:
 @pytest.fixture(scope="package")
 def archive(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the image with spark-elastic, made by the product's Dockerfile from this checkout."""
-    return images.elastic(build_wheel(tmp_path_factory.mktemp("wheel")))
+    return images.elastic(build_wheel(tmp_path_factory.mktemp("wheel"), INSTALLED))
 
 
 @pytest.fixture(scope="package")
@@ -68,6 +70,29 @@ def cluster(archive: Path, scratch: Path) -> Iterator[Cluster]:
         running.kubectl.within(NAMESPACE).apply(objects)
         yield running
     assert running.left_over() == []
+
+
+@pytest.fixture(scope="module")
+def other(cluster: Cluster, archive: Path) -> Iterator[Node]:
+    """Return a second node, which takes pods during the tests of a module."""
+    if len(cluster.nodes) == 1:
+        cluster.add_node(images=[archive])
+    node = cluster.nodes[1]
+    cluster.kubectl.run("uncordon", node.place.name)
+    yield node
+    cluster.kubectl.run("cordon", node.place.name)
+
+
+@pytest.fixture(scope="package")
+def submitter(cluster: Cluster) -> None:
+    """Give an account the rights of drivers and, as Spark 4.2 needs, to create network policies."""
+    kubectl = cluster.kubectl.within(NAMESPACE)
+    kubectl.run("create", "serviceaccount", SUBMITTER)
+    policies = "--resource=networkpolicies.networking.k8s.io"
+    kubectl.run("create", "role", SUBMITTER, "--verb=get,create,patch", policies)
+    for role in (ACCOUNT, SUBMITTER):
+        account = f"--serviceaccount={NAMESPACE}:{SUBMITTER}"
+        kubectl.run("create", "rolebinding", f"{SUBMITTER}-as-{role}", f"--role={role}", account)
 
 
 @pytest.fixture(scope="session")

@@ -91,15 +91,7 @@ class Images:
             self._stand_in()
 
     def _stand_in(self) -> None:
-        parts = [
-            *(_HERE / name for name in ("Dockerfile", "entrypoint.sh", "decom.sh")),
-            spark_home() / "version.py",
-        ]
-        made_of = hashlib.sha256(
-            b"\0".join((SPARK_IMAGE.encode(), *(part.read_bytes() for part in parts)))
-        ).hexdigest()[:16]
-        stamp = _storage() / "stand-in"
-        if stamp.exists() and stamp.read_text() == made_of:
+        if unmade() is None:
             return
         print(
             f"spark-elastic: making {SPARK_IMAGE} of Debian and PySpark; once, minutes",
@@ -113,7 +105,7 @@ class Images:
             _debian(Path(part, "root"), context / "root.tar")
             spark = f"--build-context=spark={spark_home()}"
             self._buildah("build", "--no-cache", "--layers", spark, f"--tag={SPARK_IMAGE}", str(context))
-        stamp.write_text(made_of)
+        _stamp().write_text(_made_of())
 
     def _wheels(self, wheel: Path) -> Path:
         """Return a folder with a wheel and those that it needs, for the image's Python.
@@ -145,6 +137,24 @@ class Images:
         return _run(
             tied(["unshare", "--mount", "buildah", *storage, command, *flags.get(command, []), *others]),
         )
+
+
+def unmade() -> str | None:
+    """Return why images cannot be made at once, with what to type; None: they can."""
+    if _stamp().exists() and _stamp().read_text() == _made_of():
+        return None
+    return f"the image that stands in for {SPARK_IMAGE} is not there yet: make test-kubernetes makes it"
+
+
+def _made_of() -> str:
+    """Return a name for the parts of the image that stands in for Apache's."""
+    own = (_HERE / name for name in ("Dockerfile", "entrypoint.sh", "decom.sh"))
+    parts = (part.read_bytes() for part in (*own, spark_home() / "version.py"))
+    return hashlib.sha256(b"\0".join((SPARK_IMAGE.encode(), *parts))).hexdigest()[:16]
+
+
+def _stamp() -> Path:
+    return _storage() / "stand-in"
 
 
 def _storage() -> Path:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from integration.streaming.launch import APPS
 from integration.streaming.upserts import Values, last_values
 from integration.streaming.waiting import eventually
 from spark_elastic.jar import jar_path
+from spark_elastic.spark_conf import read_properties
 from spark_elastic_lab.demo.cluster import SMALL_JVM, isolated_environment, spark_home
 from spark_elastic_lab.demo.processes import LoggedProcess
 from spark_elastic_lab.demo.source import Steady
@@ -40,6 +42,8 @@ _FILE_INTERVAL_S = 0.5
 # A query that has paused catches up in few micro-batches, however slow each of them is.
 FILES_PER_BATCH = 50
 _UI_PORT = 4040
+# Micro-batches that a query goes on with while something is missing.
+_BATCHES = 15
 _START_S = 180.0
 _END_S = 20.0
 # Pods start one by one on few cores.
@@ -177,6 +181,27 @@ class Application:
         live = [pod["metadata"] for pod in self.pods() if pod["status"]["phase"] == "Running"]
         return [each for each in live if "deletionTimestamp" not in each]
 
+    def nodes(self) -> list[str]:
+        """Return the node of each running executor, the oldest first."""
+        node = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.pods()}
+        return [str(node[name]) for name in self.running() if name in node]
+
+    def goes_on(self) -> None:
+        """Wait for some micro-batches."""
+        before = len(self.data.written())
+        eventually(lambda: len(self.data.written()) >= before + _BATCHES, "the query goes on", every_s=0.2)
+
+    def lose(self, pod: str, lose: Callable[[Kubectl, str], None]) -> None:
+        """Lose an executor's pod, and wait until another one runs in its place."""
+        count = len(self.running())
+        lose(self.kubectl, pod)
+        eventually(
+            lambda: pod not in (now := self.running()) and len(now) == count,
+            "another pod runs",
+            IN_FORCE_S,
+            every_s=0.2,
+        )
+
     def wait_for(self, partitions: int, slots: int | None = None) -> None:
         """Wait until a micro-batch has run with so many partitions, and there are as many slots.
 
@@ -196,7 +221,14 @@ def number_of(metadata: Mapping[str, Any]) -> int:
     return int(metadata["labels"]["spark-exec-id"])
 
 
-SMALL = {
+# What application.conf has against lost and refused pods.
+_AGAINST_LOSSES = (
+    "spark.executor.maxNumFailures",
+    "spark.shuffle.io.connectionCreationTimeout",
+    "spark.shuffle.io.connectionTimeout",
+)
+_SHIPPED = read_properties(MANIFESTS / "submit" / "application.conf")
+SMALL: dict[str, str] = {
     "spark.driver.memory": "768m",
     "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.executor.instances": "1",
@@ -207,23 +239,31 @@ SMALL = {
     # Spark asks for pods in rounds.
     "spark.kubernetes.allocation.batch.delay": "200ms",
     "spark.ui.showConsoleProgress": "false",
+    **{name: _SHIPPED[name] for name in _AGAINST_LOSSES},
     **PLUGIN,
 }
-"""Settings for a machine with few cores."""
+"""Settings for a machine with few cores, and what application.conf has against lost and refused pods."""
 
 
 @contextmanager
 def in_client_mode(
-    cluster: Cluster, folder: Path, conf: Mapping[str, str], cores: float = 0.2
+    cluster: Cluster,
+    folder: Path,
+    conf: Mapping[str, str | None],
+    cores: float = 0.2,
+    pod: Mapping[str, object] | None = None,
+    program: Path = PROGRAM,
 ) -> Iterator[Application]:
-    """Run the program with its driver on this machine; pods of executors ask for `cores`."""
+    """Run a program with its driver on this machine; pods of executors ask for `cores`, and have `pod`.
+
+    A setting that is None is left out.
+    """
     data = Data(folder / "data")
     template = folder / "executor.yaml"
     # The driver's files belong to the user of this process.
-    template.write_text(
-        f"apiVersion: v1\nkind: Pod\nspec: {{securityContext: {{runAsUser: {os.getuid()}}}}}\n"
-    )
-    settings = {
+    spec = {"securityContext": {"runAsUser": os.getuid()}, **(pod or {})}
+    template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": spec}))
+    settings: dict[str, str | None] = {
         **SMALL,
         "spark.driver.host": cluster.host,
         "spark.driver.bindAddress": cluster.host,
@@ -239,8 +279,9 @@ def in_client_mode(
         **conf,
     }
     kubectl = cluster.kubectl.within(NAMESPACE)
-    program = [str(PROGRAM), *data.arguments]
-    with _submitted(cluster, folder, ["--deploy-mode", "client"], settings, program) as process:
+    given = {key: value for key, value in settings.items() if value is not None}
+    command = [str(program), *data.arguments]
+    with _submitted(cluster, folder, ["--deploy-mode", "client"], given, command) as process:
         try:
             port = process.wait_for_line(r"Successfully started service 'SparkUI' on port (\d+)", _START_S)[1]
             yield _known(Application(process, kubectl, data, f"{cluster.host}:{port}"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from integration.kubernetes.application import QUERY
+from integration.kubernetes.application import NAMESPACE, QUERY
+from integration.kubernetes.cluster import Cluster
 from integration.streaming.launch import AT_ONCE
 
 AT_BOUNDS = {
@@ -26,3 +27,17 @@ def write_bounds(file: Path, count: int) -> Path:
     new = file.with_suffix(".new")
     new.write_text(bounds(count))
     return new.replace(file)
+
+
+def set_bounds(cluster: Cluster, count: int) -> None:
+    """Write bounds into the ConfigMap, as `kubectl edit` does."""
+    kubectl = cluster.kubectl.within(NAMESPACE)
+    made = kubectl.run(
+        "create",
+        "configmap",
+        "orders-driver",
+        f"--from-literal=policy.yaml={bounds(count)}",
+        "--dry-run=client",
+        "--output=yaml",
+    )
+    kubectl.apply(made)

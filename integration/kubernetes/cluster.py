@@ -36,6 +36,7 @@ _START_S = 120.0
 _READY_S = 120.0
 _END_S = 10.0
 _POLL_S = 0.2
+_SILENT_S = 20
 ADMIN = "admin"
 
 
@@ -117,6 +118,10 @@ class Cluster:
         self.kubectl.run(*ready, f"--timeout={_READY_S:.0f}s", timeout_s=2 * _READY_S)
         return node
 
+    def cut(self, node: Node) -> None:
+        """Let a node fall silent: nothing gets to it or its pods, or from there, and no connection ends."""
+        self._network.cut(node.place.address)
+
     def account(self, name: str, namespace: str) -> Kubectl:
         """Return kubectl with the rights of a service account."""
         token = self.kubectl.within(namespace).run("create", "token", name, "--duration=24h").strip()
@@ -166,6 +171,8 @@ class Cluster:
             f"--service-account-private-key-file={keys / 'accounts.key'}",
             f"--root-ca-file={self.authority}",
             "--leader-elect=false",
+            # A node that says nothing is given up sooner than by default, which is 50 s.
+            f"--node-monitor-grace-period={_SILENT_S}s",
             "--controllers=*,-nodeipam,-node-route-controller,-cloud-node-lifecycle-controller,"
             "-service-lb-controller",
         )

@@ -37,11 +37,14 @@ class Kubectl:
             "KUBECACHEDIR": str(self.config.with_name("kubectl-cache")),
         }
 
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line, which needs `environment`."""
+        return [str(self._program), f"--namespace={self.namespace}", *arguments]
+
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = _COMMAND_S) -> str:
         """Return what a command prints. Raises Refused, and TimeoutExpired."""
-        command = [str(self._program), f"--namespace={self.namespace}"]
         done = subprocess.run(
-            [*command, *arguments],
+            self.command(*arguments),
             env={**os.environ, **self.environment},
             input=stdin,
             capture_output=True,

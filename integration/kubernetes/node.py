@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ _START_S = 60.0
 _COMMAND_S = 300.0
 _END_S = 20.0
 PAUSE = "localhost/pause:1"
+_BRIDGE = "pods"
 
 
 @frozen
@@ -69,6 +71,8 @@ class Node:
         self._cpu = cpu
         self._memory = memory
         self._processes: list[LoggedProcess] = []
+        self._kubelet: LoggedProcess
+        self._kubelets = 0
         self._first = 0
 
     @property
@@ -86,8 +90,15 @@ class Node:
             "containerd", ["containerd", "--config", str(self._folder / "containerd.toml")]
         )
         containerd.wait_for_line("containerd successfully booted", _START_S)
-        self._start(
-            "kubelet",
+        self.start_kubelet()
+        proxy = [str(self._programs["kube-proxy"]), f"--config={self._folder / 'kube-proxy.yaml'}"]
+        self._start("kube-proxy", [*proxy, f"--hostname-override={self.place.name}"])
+
+    def start_kubelet(self) -> None:
+        """Start kubelet, for the first time or again."""
+        self._kubelets += 1
+        self._kubelet = self._start(
+            f"kubelet-{self._kubelets}",
             [
                 str(self._programs["kubelet"]),
                 f"--config={self._folder / 'kubelet.yaml'}",
@@ -96,8 +107,16 @@ class Node:
                 f"--hostname-override={self.place.name}",
             ],
         )
-        proxy = [str(self._programs["kube-proxy"]), f"--config={self._folder / 'kube-proxy.yaml'}"]
-        self._start("kube-proxy", [*proxy, f"--hostname-override={self.place.name}"])
+
+    def kill_kubelet(self) -> None:
+        """End kubelet; the containers go on without it."""
+        self._kubelet.kill()
+        self._processes.remove(self._kubelet)
+
+    @property
+    def first(self) -> int:
+        """Return the process id of the first process, whose descendants the containers are."""
+        return self._first
 
     def load(self, archive: Path) -> None:
         """Give the node an image, so that no pod has to pull it. Raises ProcessFailure."""
@@ -106,6 +125,15 @@ class Node:
     def name_image(self, image: str, other: str) -> None:
         """Give an image that the node has another name, too. Raises ProcessFailure."""
         self._ctr("images", "tag", image, other)
+
+    def cut_pod(self, address: str) -> None:
+        """Let a pod fall silent, by its address: no packet gets to it or from it. Raises ProcessFailure."""
+        neighbour = re.search(r"lladdr (\S+)", self._ip("ip", "neigh", "show", address))
+        ports = self._ip("bridge", "fdb", "show", "br", _BRIDGE)
+        port = neighbour and re.search(rf"^{neighbour[1]} dev (\S+)", ports, re.MULTILINE)
+        if not port:
+            raise ProcessFailure(f"{self.place.name} has no pod with the address {address}")
+        self._ip("ip", "link", "set", port[1], "down")
 
     def kill(self) -> None:
         """End every process of the node at once, as when a machine dies."""
@@ -145,21 +173,22 @@ class Node:
         self._processes.append(process)
         return process
 
+    def _ip(self, *command: str) -> str:
+        """Run a tool in the node's network. Raises ProcessFailure."""
+        return _output(["nsenter", f"--net=/run/netns/{self.place.network}", *command])
+
     def _ctr(self, *arguments: str) -> None:
-        command = self._within(["ctr", f"--address={_SOCKET}", "--namespace=k8s.io", *arguments])
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-        if done.returncode != 0:
-            raise ProcessFailure(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
+        _output(self._within(["ctr", f"--address={_SOCKET}", "--namespace=k8s.io", *arguments]))
 
     def _write_settings(self) -> None:
         networks = self._folder / "networks"
         networks.mkdir()
         (networks / "10-pods.conflist").write_text(json.dumps(_pod_network(self.place.pods)))
         (self._folder / "containerd.toml").write_text(_containerd(networks))
-        (self._folder / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet()))
+        (self._folder / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet_settings()))
         (self._folder / "kube-proxy.yaml").write_text(yaml.safe_dump(self._kube_proxy()))
 
-    def _kubelet(self) -> dict[str, Any]:
+    def _kubelet_settings(self) -> dict[str, Any]:
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -185,6 +214,8 @@ class Node:
             # On a disk that is nearly full kubelet would remove images that no registry has: off.
             "imageGCHighThresholdPercent": 100,
             "nodeStatusUpdateFrequency": "4s",
+            # It says four times in this time that the node lives.
+            "nodeLeaseDurationSeconds": 16,
         }
 
     def _kube_proxy(self) -> dict[str, Any]:
@@ -205,6 +236,13 @@ class Node:
         }
 
 
+def _output(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    if done.returncode != 0:
+        raise ProcessFailure(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
 def _reserved(cpu: float, memory: int) -> dict[str, str]:
     cores = max(0.0, (os.cpu_count() or 1) - cpu)
     rest = max(0, psutil.virtual_memory().total // 2**20 - memory)
@@ -213,7 +251,7 @@ def _reserved(cpu: float, memory: int) -> dict[str, str]:
 
 def _pod_network(pods: str) -> dict[str, Any]:
     addresses = {"type": "host-local", "ranges": [[{"subnet": pods}]], "routes": [{"dst": "0.0.0.0/0"}]}
-    bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "hairpinMode": True, "ipam": addresses}
+    bridge = {"type": "bridge", "bridge": _BRIDGE, "isGateway": True, "hairpinMode": True, "ipam": addresses}
     return {"cniVersion": "0.4.0", "name": "pods", "plugins": [bridge, {"type": "loopback"}]}
 
 

@@ -20,6 +20,7 @@ from integration.kubernetes.application import API, FILES_PER_BATCH, IN_FORCE_S,
 from integration.kubernetes.bounds import AT_BOUNDS
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import ELASTIC_IMAGE
+from integration.kubernetes.volumes import shared
 from integration.streaming.http import Client
 from integration.streaming.launch import AT_ONCE
 from integration.streaming.waiting import eventually
@@ -120,26 +121,13 @@ def values(data: Data, mode: str, **chosen: Any) -> dict[str, Any]:
     }
 
 
-def volume(folder: Path) -> str:
-    """Return a volume with a folder of this machine, and the claim that the chart names."""
-    size = {"storage": "1Gi"}
-    of_both = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
-    made = {"capacity": size, "hostPath": {"path": str(folder)}, "persistentVolumeReclaimPolicy": "Retain"}
-    claim = {"resources": {"requests": size}, "volumeName": folder.parent.name.lower()}
-    kinds = (("PersistentVolume", claim["volumeName"], made), ("PersistentVolumeClaim", CLAIM, claim))
-    objects = [
-        {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {**of_both, **spec}}
-        for kind, name, spec in kinds
-    ]
-    return yaml.safe_dump_all(objects)
-
-
 @contextmanager
 def installed(cluster: Cluster, folder: Path, mode: str, **chosen: Any) -> Iterator[Release]:
     """Install the chart; the release and its volume go with the block."""
     data = Data(folder / "data")
     shutil.copy(PROGRAM, data.folder)
-    kubectl, objects = cluster.kubectl.within(NAMESPACE), volume(data.folder)
+    kubectl = cluster.kubectl.within(NAMESPACE)
+    objects = shared(data.folder, folder.name.lower(), CLAIM)
     cluster.kubectl.run("create", "namespace", NAMESPACE)
     kubectl.apply(objects)
     release = Release(cluster, data, values(data, mode, **chosen))

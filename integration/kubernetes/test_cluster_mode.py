@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from integration.kubernetes.application import (
-    ACCOUNT,
     IN_FORCE_S,
     MANIFESTS,
-    SUBMITTER,
     Application,
     Data,
     in_cluster_mode,
 )
-from integration.kubernetes.bounds import AT_BOUNDS, bounds
+from integration.kubernetes.bounds import AT_BOUNDS, set_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.streaming.command import spark_elastic
@@ -38,10 +36,13 @@ def flags() -> list[str]:
 
 @pytest.fixture(scope="module")
 def app(
-    cluster: Cluster, data: Data, flags: list[str], tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    submitter: None,
+    data: Data,
+    flags: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Application]:
     set_bounds(cluster, 1)
-    may_submit(cluster)
     with in_cluster_mode(cluster, tmp_path_factory.mktemp("first"), flags, conf(), data) as running:
         data.feed.start()
         yield running
@@ -50,31 +51,6 @@ def app(
 def conf() -> dict[str, str]:
     template = MANIFESTS / "submit" / "driver-pod.yaml"
     return {**AT_BOUNDS, "spark.kubernetes.driver.podTemplateFile": str(template)}
-
-
-def may_submit(cluster: Cluster) -> None:
-    """Give an account the rights of drivers and, as Spark 4.2 needs, to create network policies."""
-    kubectl = cluster.kubectl.within("spark")
-    kubectl.run("create", "serviceaccount", SUBMITTER)
-    policies = "--resource=networkpolicies.networking.k8s.io"
-    kubectl.run("create", "role", SUBMITTER, "--verb=get,create,patch", policies)
-    for role in (ACCOUNT, SUBMITTER):
-        account = f"--serviceaccount=spark:{SUBMITTER}"
-        kubectl.run("create", "rolebinding", f"{SUBMITTER}-as-{role}", f"--role={role}", account)
-
-
-def set_bounds(cluster: Cluster, count: int) -> None:
-    """Write bounds into the ConfigMap, as `kubectl edit` does."""
-    kubectl = cluster.kubectl.within("spark")
-    made = kubectl.run(
-        "create",
-        "configmap",
-        "orders-driver",
-        f"--from-literal=policy.yaml={bounds(count)}",
-        "--dry-run=client",
-        "--output=yaml",
-    )
-    kubectl.apply(made)
 
 
 def test_the_driver_has_the_rights_that_it_needs(app: Application) -> None:

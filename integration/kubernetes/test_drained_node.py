@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,11 +19,6 @@ _EXECUTORS = 2
 
 
 @pytest.fixture(scope="module")
-def other(cluster: Cluster, archive: Path) -> Node:
-    return cluster.add_node(images=[archive])
-
-
-@pytest.fixture(scope="module")
 def app(cluster: Cluster, other: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
     conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
@@ -37,22 +31,16 @@ def app(cluster: Cluster, other: Node, tmp_path_factory: pytest.TempPathFactory)
         yield running
 
 
-def nodes(app: Application) -> list[str]:
-    """Return the node of each running executor."""
-    running = app.running()
-    return [pod["spec"]["nodeName"] for pod in app.pods() if pod["metadata"]["name"] in running]
-
-
 def test_executors_leave_a_node_that_is_drained(
     app: Application, cluster: Cluster, other: Node, figures: Figures
 ) -> None:
-    assert nodes(app) == [other.place.name] * _EXECUTORS
+    assert app.nodes() == [other.place.name] * _EXECUTORS
     with figures.of("node with both executors drained", app.data):
         # No controller makes executors anew, and their scratch folders go with them: both want to be allowed.
         flags = ("--force", "--delete-emptydir-data", f"--timeout={IN_FORCE_S:.0f}s")
         cluster.kubectl.run("drain", other.place.name, *flags, timeout_s=2 * IN_FORCE_S)
         there = [cluster.nodes[0].place.name] * _EXECUTORS
-        eventually(lambda: nodes(app) == there, "they moved", IN_FORCE_S, every_s=0.2)
+        eventually(lambda: app.nodes() == there, "they moved", IN_FORCE_S, every_s=0.2)
         app.wait_for(_EXECUTORS)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 import pytest
 
@@ -12,19 +10,12 @@ from integration.kubernetes.application import IN_FORCE_S, Application, in_clien
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
-from integration.kubernetes.kubectl import Refused
-from integration.streaming.waiting import eventually
+from integration.kubernetes.kubectl import Kubectl
+from integration.kubernetes.losses import delete, evict, fill_memory, kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _EXECUTORS = 2
-_FILL = """
-echo 1000 >"/proc/$(pgrep -x java)/oom_score_adj"
-for _ in 1 2 3 4 5 6 7 8 9; do
-  python3 -c 'import time; filled = b"x" * (90 << 20); time.sleep(100)' &
-done
-wait
-"""
 
 
 @pytest.fixture(scope="module")
@@ -37,44 +28,15 @@ def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-def delete(app: Application, pod: str) -> None:
-    """Delete as a user does: the pod has its grace period."""
-    app.kubectl.run("delete", "pod", pod, "--wait=false")
-
-
-def kill(app: Application, pod: str) -> None:
-    """Delete without a grace period, as when its node has died."""
-    app.kubectl.run("delete", "pod", pod, "--grace-period=0", "--force")
-
-
-def evict(app: Application, pod: str) -> None:
-    """Evict as an autoscaler of nodes, or a drain, does."""
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
-    path = f"/api/v1/namespaces/{app.kubectl.namespace}/pods/{pod}/eviction"
-    app.kubectl.run("create", "--raw", path, "--filename=-", stdin=json.dumps(eviction))
-
-
-def fill_memory(app: Application, pod: str) -> None:
-    """Let the kernel kill the executor because its container is out of memory."""
-    # The kernel kills the largest process, so no hog may be it. They end with their container.
-    with suppress(Refused):
-        app.kubectl.run("exec", pod, "--", "sh", "-c", _FILL)
-    app.process.wait_for_line("exited with exit code 137", IN_FORCE_S)
-
-
 @pytest.mark.parametrize("lose", [delete, kill, evict, fill_memory])
 def test_a_pod_that_is_lost_is_replaced(
-    app: Application, lose: Callable[[Application, str], None], figures: Figures
+    app: Application, lose: Callable[[Kubectl, str], None], figures: Figures
 ) -> None:
     lost = app.running()[0]
     with figures.of(f"a pod of two: {lose.__name__}", app.data):
-        lose(app, lost)
-        eventually(
-            lambda: lost not in (now := app.running()) and len(now) == _EXECUTORS,
-            "another pod runs",
-            IN_FORCE_S,
-            every_s=0.2,
-        )
+        app.lose(lost, lose)
+        if lose is fill_memory:
+            app.process.wait_for_line("exited with exit code 137", IN_FORCE_S)
         app.wait_for(_EXECUTORS)
 
 

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from integration.kubernetes.application import IN_FORCE_S, MANIFESTS, Application, in_client_mode, number_of
+from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode, number_of
 from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.images import ELASTIC_IMAGE
-from integration.kubernetes.node import PAUSE
+from integration.kubernetes.objects import LIMITS, QUOTA, Object, existing, filler
 from integration.streaming.command import spark_elastic
 from integration.streaming.waiting import eventually
-from spark_elastic.spark_conf import read_properties
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _WANTED = 3
-# Micro-batches that a query goes on with while it waits for pods.
-_BATCHES = 15
-# What is there beside executors: a pod that takes most of the node.
-FILLER = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "filler"},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "filler", "image": PAUSE, "resources": {"requests": {"cpu": "1700m"}}}],
-    },
-}
-QUOTA = {
-    "apiVersion": "v1",
-    "kind": "ResourceQuota",
-    "metadata": {"name": "few"},
-    "spec": {"hard": {"pods": "1"}},
-}
-LIMITS = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "small"},
-    "spec": {"limits": [{"type": "Container", "max": {"memory": "100Mi"}}]},
-}
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +28,11 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    shipped = read_properties(MANIFESTS / "submit" / "application.conf")
-    # Without it a refused pod would end the application.
-    name = "spark.executor.maxNumFailures"
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), name: shipped[name]}
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
     with in_client_mode(cluster, tmp_path_factory.mktemp("room"), conf) as running:
         running.data.feed.start()
         running.wait_for(1)
         yield running
-
-
-@contextmanager
-def existing(app: Application, what: Mapping[str, object]) -> Iterator[None]:
-    """Create an object, and delete it after the block."""
-    text = yaml.safe_dump(dict(what))
-    app.kubectl.apply(text)
-    try:
-        yield
-    finally:
-        app.kubectl.run("delete", "--filename=-", stdin=text)
-
-
-def goes_on(app: Application) -> None:
-    """Wait for some micro-batches."""
-    before = len(app.data.written())
-    eventually(lambda: len(app.data.written()) >= before + _BATCHES, "the query goes on", every_s=0.2)
 
 
 def doctor(app: Application) -> str:
@@ -93,12 +46,12 @@ def newest(app: Application) -> int:
 
 
 def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, figures: Figures) -> None:
-    with existing(app, FILLER):
+    with existing(app.kubectl, filler("1700m")):
         app.kubectl.run("wait", "--for=condition=Ready", "pod/filler", "--timeout=60s")
         write_bounds(policy, _WANTED)
         eventually(lambda: len(app.pods()) == _WANTED, "pods are asked for", IN_FORCE_S, every_s=0.2)
         asked = newest(app)
-        goes_on(app)
+        app.goes_on()
         assert (len(app.pods()), newest(app)) == (_WANTED, asked)
         assert app.slots() == 1
         said = doctor(app)
@@ -115,15 +68,15 @@ def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, fi
     ids=["quota", "limits"],
 )
 def test_pods_that_the_api_server_refuses(
-    app: Application, policy: Path, rule: Mapping[str, object], said: str, figures: Figures
+    app: Application, policy: Path, rule: Object, said: str, figures: Figures
 ) -> None:
     write_bounds(policy, 1)
     app.wait_for(1)
     eventually(lambda: len(app.pods()) == 1, "the other pods have gone", IN_FORCE_S, every_s=0.2)
-    with existing(app, rule):
+    with existing(app.kubectl, rule):
         write_bounds(policy, _WANTED)
         app.process.wait_for_line(said, IN_FORCE_S)
-        goes_on(app)
+        app.goes_on()
         assert (len(app.pods()), app.slots()) == (1, 1)
         assert ("few has no room for another executor: pods 1 of 1" in doctor(app)) == (rule is QUOTA)
     with figures.of(f"{rule['kind']} removed", app.data):

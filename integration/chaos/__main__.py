@@ -1,13 +1,16 @@
 """Run an application on a real cluster, inject one fault after another, and check the results.
 
 usage: python -m integration.chaos --faults N --seed S [--minutes M] [--burst N] [--kinds KIND,...]
-                                   [--no-restarts] [--plain | --reactive | --old] [--no-rerun]
-                                   [--folder DIR] [--after DIR]...
+                                   [--no-restarts] [--plain | --reactive | --old] [--where PLACE]
+                                   [--no-rerun] [--folder DIR] [--after DIR]...
        python -m integration.chaos --script FILE [--shrink] [--no-restarts]
-                                   [--plain | --reactive | --old] [--no-rerun] [--folder DIR]
+                                   [--plain | --reactive | --old] [--where PLACE] [--no-rerun]
+                                   [--folder DIR]
 With `--plain` the application runs in plain Spark: the plugin need not survive what plain Spark does not.
 With `--reactive` it runs in reactive mode and must use all slots after recovery; otherwise in adaptive mode.
 With `--old` its checkpoints are begun by plain Spark, and the plugin converts them when queries start.
+With `--where kubernetes` it is what the Helm chart installs on two nodes, and pods, nodes and the driver's
+pod are struck, too.
 With `--burst` it must have recovered only after that many steps: each fault in between hits the effects of
 the one before. If anything is broken, the same script runs three times more, and is shrunk if that breaks
 again. The last line printed is one JSON object; the exit code is 1 if anything is broken.
@@ -24,13 +27,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from integration.chaos.network import why_not
 from integration.chaos.plan import FAULTS, Plan, Step, of_mode, read_steps, write_steps
 from integration.chaos.report import HAPPENED, broken, read_happened, write_result
 from integration.chaos.run import chosen, run
+from integration.chaos.settings import Where
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
+from integration.kubernetes.images import unmade
+from integration.kubernetes.parts import unbuilt
 
 
 def main() -> int:
@@ -42,8 +48,13 @@ def main() -> int:
     print(
         f"seed {arguments.seed}, everything is in {folder}; see chaos.log there", file=sys.stderr, flush=True
     )
+    if arguments.where == "kubernetes":
+        missing = unbuilt() or unmade()
+        if missing is not None:
+            print(f"Kubernetes cannot run here: {missing}", file=sys.stderr)
+            return 2
     no_links = why_not()
-    if no_links:
+    if no_links and arguments.where == "standalone":
         print(f"no link is cut or slow, all is on loopback: {no_links}", file=sys.stderr, flush=True)
     restarts, mode = not arguments.no_restarts, arguments.mode
     try:
@@ -53,6 +64,7 @@ def main() -> int:
             restarts=restarts,
             links=no_links is None,
             mode=mode,
+            where=arguments.where,
             burst=arguments.burst,
         )
     except ValueError as error:
@@ -61,7 +73,7 @@ def main() -> int:
     for earlier in arguments.after:
         plan.met(pair for happened in read_happened(earlier) for pair in happened.pairs)
     if arguments.script:
-        steps = of_mode(read_steps(arguments.script), mode)
+        steps = of_mode(read_steps(arguments.script), mode, arguments.where)
     else:
         steps = chosen(plan, arguments.faults, arguments.minutes)
     if arguments.shrink:
@@ -164,6 +176,12 @@ def _arguments() -> argparse.Namespace:
         help="from checkpoints of plain Spark, which are converted at the starts of queries",
     )
     parser.set_defaults(mode="adaptive")
+    parser.add_argument(
+        "--where",
+        choices=get_args(Where),
+        default="standalone",
+        help="what starts the executors (default standalone)",
+    )
     parser.add_argument("--script", type=Path, help="do these steps instead: steps.jsonl of another run")
     parser.add_argument(
         "--shrink", action="store_true", help="leave out steps of the script that are not needed"
@@ -180,6 +198,8 @@ def _arguments() -> argparse.Namespace:
         help="the folder of an earlier run: what was met there counts as met",
     )
     arguments = parser.parse_args()
+    if arguments.where == "kubernetes" and arguments.mode != "adaptive":
+        parser.error("on Kubernetes the application is in adaptive mode")
     if arguments.shrink and arguments.script is None:
         parser.error("--shrink needs a --script")
     for earlier in arguments.after:

@@ -9,6 +9,7 @@ import psutil
 
 from integration.chaos.faults import Fault, Freezes, Missed
 from integration.chaos.settings import QUEUES
+from integration.chaos.standalone import Standalone
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
@@ -18,7 +19,7 @@ _STARTED_S = 60.0
 _MS = (20, 300)
 
 
-class FreezeDriver(Freezes):
+class FreezeDriver(Freezes[World]):
     """The driver's JVM freezes, as in a long GC or a VM migration. Nothing is lost."""
 
     name = "driver_frozen"
@@ -28,7 +29,8 @@ class FreezeDriver(Freezes):
         return psutil.Process(world.process.pid) if world.process.running else None
 
 
-class _EndsDriver(Fault):
+class _EndsDriver(Fault[Standalone]):
+    where = "standalone"
     repeats = True
     fails = True
     loses_policy = True
@@ -41,7 +43,7 @@ class KillDriver(_EndsDriver):
 
     name = "driver_killed"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return world.end_driver(signal.SIGKILL)
 
 
@@ -50,7 +52,7 @@ class EndDriver(_EndsDriver):
 
     name = "driver_ended"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return world.end_driver(signal.SIGTERM)
 
 
@@ -59,13 +61,13 @@ class StopContext(_EndsDriver):
 
     name = "context_stopped"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         if not world.process.running:
             raise Missed("no driver was there")
         return world.stop_context()
 
 
-class StopQuery(Fault):
+class StopQuery(Fault[World]):
     """The application stops a query and starts it again from the same checkpoint."""
 
     name = "query_stopped"
@@ -123,18 +125,19 @@ class EndQuery(StopQuery):
             world.stop_and_start(self._query)
 
 
-class SlowListener(Fault):
+class SlowListener(Fault[Standalone]):
     """A listener of the application is so slow that Spark drops events, for all listeners in its queue."""
 
     name = "listener_slow"
+    where = "standalone"
     shortest, longest = 1.0, 10.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         if not world.process.running:
             raise Missed("no driver was there")
         queue, ms = chance.choice(QUEUES), chance.randint(*_MS)
         world.slow_down(queue, ms)
         return f"{ms} ms an event in {queue}"
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         world.speed_up()

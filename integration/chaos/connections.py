@@ -13,7 +13,7 @@ import psutil
 
 from integration.chaos.faults import Fault, Missed
 from integration.chaos.sockets import established
-from integration.chaos.world import World
+from integration.chaos.standalone import Standalone
 
 _CONNECT_S = 5.0
 _MANY = 500
@@ -25,14 +25,15 @@ _WORDS = (
 )
 
 
-class _Idles(Fault):
+class _Idles(Fault[Standalone]):
+    where = "standalone"
     shortest, longest = 1.0, 5.0
 
     @abstractmethod
-    def address(self, world: World) -> tuple[str, int] | None:
+    def address(self, world: Standalone) -> tuple[str, int] | None:
         """Return host and port of the driver to connect to."""
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         self._held: list[socket.socket] = []
         address = self.address(world)
         if address is None:
@@ -48,7 +49,7 @@ class _Idles(Fault):
                 connection.sendall(words)
         return f"{len(self._held)} connections to port {address[1]}, each says {said}"
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         for connection in self._held:
             connection.close()
 
@@ -56,7 +57,7 @@ class _Idles(Fault):
 class IdleAtUi(_Idles):
     name = "idle_at_ui"
 
-    def address(self, world: World) -> tuple[str, int] | None:
+    def address(self, world: Standalone) -> tuple[str, int] | None:
         url = urlsplit(world.api.url)
         return (url.hostname, url.port) if url.hostname and url.port else None
 
@@ -65,7 +66,7 @@ class IdleAtGateway(_Idles):
     name = "idle_at_gateway"
     needs_plugin = True
 
-    def address(self, world: World) -> tuple[str, int] | None:
+    def address(self, world: Standalone) -> tuple[str, int] | None:
         with suppress(psutil.NoSuchProcess):
             for policy in world.policies():
                 for _, there in established(policy):

@@ -10,12 +10,13 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import psutil
 
-from integration.chaos.rows import STATEFUL, now
-from integration.chaos.settings import MOST
+from integration.chaos.rows import now
+from integration.chaos.settings import MOST, Where
+from integration.chaos.standalone import Standalone
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 from spark_elastic_tools.client import Busy, Failure, NoDriver, Refused
@@ -24,22 +25,26 @@ _WAIT_S = 60.0
 _APART_S = (0.05, 0.6)
 
 
+W = TypeVar("W", bound=World)
+
+
 class Missed(Exception):
     """There was nothing to strike."""
 
 
-class Fault(ABC):
+class Fault(ABC, Generic[W]):
     """A fault that can be injected.
 
     `repeats`: batches may be repeated. `fails`: they may fail. `loses_policy`: the policy process may be
     replaced. `ends_driver`: the driver ends and the application is started again. `ends_burst`: recovery must
     be complete before the next step. `ends_queries`: a query that is not restarted ends. `needs_links`: it
     needs a network, which not every machine allows. `needs_plugin`: plain Spark has nothing to strike.
-    `needs_bounds`: there is nothing to strike in reactive mode either. It lasts from `shortest` to `longest`
-    seconds.
+    `needs_bounds`: there is nothing to strike in reactive mode either. `where`: the only place that has its
+    target. It lasts from `shortest` to `longest` seconds.
     """
 
     name: ClassVar[str]
+    where: ClassVar[Where | None] = None
     repeats: ClassVar[bool] = False
     fails: ClassVar[bool] = False
     loses_policy: ClassVar[bool] = False
@@ -53,25 +58,25 @@ class Fault(ABC):
     longest: ClassVar[float] = 0.0
 
     @abstractmethod
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: W, query: str, chance: random.Random) -> str:
         """Inject the fault and return its target; `query` is the one whose phase was checked.
 
         Raises Missed and Failure.
         """
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: W) -> None:
         """Undo the damage that `World.calm` does not undo."""
 
-    def outcome(self, world: World) -> None:
+    def outcome(self, world: W) -> None:
         """Wait for the required outcome, after everything is healed. Raises AssertionError."""
 
 
-class LosesExecutors(Fault):
+class LosesExecutors(Fault[W]):
     repeats = True
     fails = True
 
 
-class KillExecutor(LosesExecutors):
+class KillExecutor(LosesExecutors[World]):
     name = "executor_killed"
 
     def strike(self, world: World, query: str, chance: random.Random) -> str:
@@ -84,61 +89,65 @@ class KillExecutor(LosesExecutors):
         return f"executor {id_}"
 
 
-class KillWorker(LosesExecutors):
+class KillWorker(LosesExecutors[Standalone]):
     name = "worker_killed"
+    where = "standalone"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         worker = chance.choice(world.workers)
         world.cluster.kill_worker(worker)
         world.forget_dead_workers()
         return worker.name
 
 
-class AddWorker(Fault):
+class AddWorker(Fault[Standalone]):
     name = "worker_added"
+    where = "standalone"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         if len(world.workers) >= MOST:
             raise Missed("there are enough")
         return world.add_worker().name
 
 
-class Decommission(LosesExecutors):
+class Decommission(LosesExecutors[Standalone]):
     """A worker is decommissioned, with its executors; after a while it ends."""
 
     name = "worker_decommissioned"
+    where = "standalone"
     shortest, longest = 1.0, 5.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         self._worker = chance.choice(world.workers)
         world.cluster.decommission_worker(self._worker)
         return self._worker.name
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         world.cluster.remove_worker(self._worker)
 
 
-class AllWorkersGone(LosesExecutors):
+class AllWorkersGone(LosesExecutors[Standalone]):
     name = "all_workers_gone"
+    where = "standalone"
     shortest, longest = 0.0, 8.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         for worker in world.workers:
             world.cluster.kill_worker(worker)
         world.forget_dead_workers()
         return "all"
 
 
-class Freezes(Fault):
+class Freezes(Fault[W]):
     """A process freezes and then continues."""
 
     _frozen: psutil.Process | None = None
 
     @abstractmethod
-    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+    def choose(self, world: W, chance: random.Random) -> psutil.Process | None:
         """Return the process, or None if there is none."""
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: W, query: str, chance: random.Random) -> str:
         self._frozen = self.choose(world, chance)
         if self._frozen is None:
             raise Missed("none was there")
@@ -146,13 +155,13 @@ class Freezes(Fault):
             self._frozen.send_signal(signal.SIGSTOP)
         return f"process {self._frozen.pid}"
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: W) -> None:
         if self._frozen is not None:
             with suppress(psutil.NoSuchProcess):
                 self._frozen.send_signal(signal.SIGCONT)
 
 
-class FreezeExecutor(Freezes):
+class FreezeExecutor(Freezes[World]):
     name = "executor_frozen"
     shortest, longest = 1.0, 30.0
 
@@ -161,31 +170,33 @@ class FreezeExecutor(Freezes):
         return living[chance.choice(sorted(living))] if living else None
 
 
-class FreezeWorker(Freezes):
+class FreezeWorker(Freezes[Standalone]):
     name = "worker_frozen"
+    where = "standalone"
     shortest, longest = 1.0, 30.0
 
-    def choose(self, world: World, chance: random.Random) -> psutil.Process | None:
+    def choose(self, world: Standalone, chance: random.Random) -> psutil.Process | None:
         with suppress(psutil.NoSuchProcess, IndexError):
             return psutil.Process(chance.choice(world.workers).process.pid)
         return None
 
 
-class KillMaster(Fault):
+class KillMaster(Fault[Standalone]):
     """The master ends and is started again, with its recorded workers and applications."""
 
     name = "master_killed"
+    where = "standalone"
     shortest, longest = 0.5, 10.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         world.cluster.kill_master()
         return world.cluster.master_url
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         world.cluster.start_master_again()
 
 
-class SetBounds(Fault):
+class SetBounds(Fault[World]):
     """A client declares valid bounds, and half the time withdraws them."""
 
     name = "bounds_set"
@@ -208,7 +219,7 @@ class SetBounds(Fault):
                 world.say(f"{self._taken_back}: its bounds are not taken back: {why}")
 
 
-class FlapBounds(Fault):
+class FlapBounds(Fault[World]):
     """A client keeps changing bounds, for all stateful queries at once, and faster than they can follow."""
 
     name = "bounds_flap"
@@ -217,13 +228,13 @@ class FlapBounds(Fault):
     def strike(self, world: World, query: str, chance: random.Random) -> str:
         times = chance.randint(3, 10)
         for number in range(times):
-            for name in STATEFUL:
+            for name in world.stateful:
                 world.set_bounds(name, 1, 1 if number % 2 else MOST)
             time.sleep(chance.uniform(*_APART_S))
         return f"{times} times"
 
 
-class SetWrongBounds(Fault):
+class SetWrongBounds(Fault[World]):
     """A client declares invalid bounds: they are refused, and nothing changes."""
 
     name = "bounds_refused"
@@ -249,7 +260,7 @@ class SetWrongBounds(Fault):
         raise AssertionError(f"{query}: taken for bounds: {body}")
 
 
-class TakeSavepoint(Fault):
+class TakeSavepoint(Fault[World]):
     """A client requests a savepoint; it is taken, unless the query's state does not allow it."""
 
     name = "savepoint"

@@ -16,7 +16,7 @@ import psutil
 from attrs import define, field, frozen
 
 from integration.chaos.journal import Moves, replayed
-from integration.chaos.rows import QUERIES, STATEFUL, differences, written
+from integration.chaos.rows import differences, written
 from integration.chaos.settings import QUEUES, SECRET
 from integration.chaos.world import World
 from integration.jdk_tools import JSTACK, tool_output
@@ -26,7 +26,6 @@ from integration.streaming.waiting import eventually
 from spark_elastic.runtime.port import QueueName
 from spark_elastic_tools.client import API, Failure, Json
 
-RECOVERED_S, SLOTS_S = 60.0, 30.0
 #: The problem of missing executors; no bounds are declared then, so the application should use all of them.
 MISSING = "executors are missing"
 _POLL_S = 0.1
@@ -153,18 +152,19 @@ class Recovery:
     broken: list[str] = field(factory=list)
 
 
-def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
-    """Wait until everything has recovered, within the time limit."""
+def recover(world: World, *, started: bool = False) -> Recovery:
+    """Wait until everything has recovered, within the time limit: a longer one after a driver's start."""
+    limit_s = world.started_s if started else world.recovered_s
     began = time.monotonic()
     before = dict(world.tail.counts())
     slots_said = looked_for_lost = False
-    slots_due = SLOTS_S
+    slots_due = world.slots_s
     result = Recovery()
     while True:
         passed = time.monotonic() - began
         wrong = list(_behind(world, before))
         # The other checks slow the machine down; a query that is behind has not recovered anyway.
-        if not wrong or passed > SLOTS_S:
+        if not wrong or passed > world.slots_s:
             wrong += not_well(world)
         result.seconds = round(passed, 2)
         if not wrong:
@@ -172,15 +172,16 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
         if not world.process.running:
             result.broken.append(f"the application has ended with code {world.process.exit_code}")
             return result
-        if passed > SLOTS_S and not looked_for_lost and any(MISSING in what for what in wrong):
+        if passed > world.slots_s and not looked_for_lost and any(MISSING in what for what in wrong):
             # A defect of Spark's, which is counted: the application cannot do anything about it.
-            with suppress(OSError):
-                if world.replace_lost_workers():
-                    slots_due = time.monotonic() - began + SLOTS_S  # for an executor that is about to start
-                looked_for_lost = True
+            if world.replace_lost():
+                # For an executor that is about to start.
+                slots_due = time.monotonic() - began + world.slots_s
+            looked_for_lost = True
         if passed > slots_due and not slots_said and any(what.startswith("slots") for what in wrong):
             slots_said = True
-            result.broken.append(f"after {SLOTS_S:g} s {next(w for w in wrong if w.startswith('slots'))}")
+            slots = next(what for what in wrong if what.startswith("slots"))
+            result.broken.append(f"after {world.slots_s:g} s {slots}")
         if passed > limit_s:
             result.broken += [f"after {limit_s:g} s {what}" for what in wrong]
             return result
@@ -189,7 +190,7 @@ def recover(world: World, limit_s: float = RECOVERED_S) -> Recovery:
 
 def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
     counts = world.tail.counts()
-    for name in QUERIES:
+    for name in world.names:
         # The first of two may have been under way; it is committed when the second is written.
         if counts[name] < before[name] + 2:
             yield f"{name} has written {counts[name] - before[name]} batches"
@@ -198,8 +199,9 @@ def _behind(world: World, before: dict[str, int]) -> Iterator[str]:
 def not_well(world: World) -> Iterator[str]:
     """Name the current problems."""
     living = len(world.executors())
-    if living != len(world.workers):
-        yield f"{MISSING}: {living} for {len(world.workers)} workers of one core each"
+    wanted, what_for = world.wanted_executors()
+    if living != wanted:
+        yield f"{MISSING}: {living} for {wanted} {what_for}"
     if not world.plugin:
         return
     if len(world.policies()) != 1:
@@ -220,7 +222,7 @@ def not_well(world: World) -> Iterator[str]:
 def repeated(world: World, windows: list[tuple[int, int]]) -> list[str]:
     """Name batches that were written twice outside the `windows` (epoch ms) of their faults."""
     said = []
-    for name in STATEFUL:
+    for name in world.stateful:
         seen: dict[int, int] = {}
         for batch in written(world.output, name):
             if batch.batch in seen and not _within(windows, batch.at):
@@ -329,10 +331,11 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
         result.broken += secrets_answered(world)
     world.feeder.stop()
     (world.output / "_done").touch()
-    code = world.process.wait(2 * RECOVERED_S)
+    code = world.process.wait(2 * world.recovered_s)
     if code != 0:
         check(f"the application has not ended well: exit code {code}")
-    for name in QUERIES:
+    world.end()
+    for name in world.names:
         rows, different = differences(world.output, world.sink, world.folder / "incoming", name)
         result.rows += rows
         result.broken += different
@@ -346,7 +349,7 @@ def final(world: World, windows: list[tuple[int, int]], first_size: Size | None)
         result.in_place += moves.in_place
         result.at_once = max(result.at_once, moves.at_once)
         result.broken += moves.broken + replayed(journal)
-    for left in world.storage.folder("savepoints").glob(".savepoint-*"):
+    for left in world.place("savepoints").glob(".savepoint-*"):
         check(f"a savepoint was left half done: {left}")
     return result
 

@@ -11,12 +11,13 @@ from abc import abstractmethod
 
 from integration.chaos.faults import Fault, Missed
 from integration.chaos.network import Network
-from integration.chaos.world import World
+from integration.chaos.standalone import Standalone
 
 _KBIT = (200, 4_000)
 
 
-class _Link(Fault):
+class _Link(Fault[Standalone]):
+    where = "standalone"
     needs_links = True
     ends_burst = True
     shortest, longest = 1.0, 30.0
@@ -26,14 +27,14 @@ class _Link(Fault):
     def harm(self, network: Network, host: str, chance: random.Random) -> str:
         """Damage the link of a worker; return a description."""
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         if world.network is None or not world.workers:
             raise Missed("no link was there")
         worker = chance.choice(world.workers)
         self._host = worker.host
         return f"{worker.name}: {self.harm(world.network, worker.host, chance)}"
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         if world.network is not None and self._host is not None:
             world.network.mend(self._host)
 

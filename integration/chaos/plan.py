@@ -17,58 +17,57 @@ from integration.chaos import (
     connections,
     faults,
     network_faults,
+    pod_faults,
     policy_faults,
     reset_faults,
     storage_faults,
 )
 from integration.chaos.faults import Fault
 from integration.chaos.phases import ILL, PHASES_OF, RUNNING, WAITING
-from integration.chaos.rows import STATEFUL
-from integration.chaos.settings import BOUNDED, EAGER, Mode
+from integration.chaos.settings import BOUNDED, EAGER, STATEFUL_AT, Mode, Where
 
-FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault
-    for fault in (
-        faults.KillExecutor,
-        faults.KillWorker,
-        faults.AddWorker,
-        faults.Decommission,
-        faults.AllWorkersGone,
-        faults.FreezeExecutor,
-        faults.FreezeWorker,
-        faults.KillMaster,
-        faults.SetBounds,
-        faults.FlapBounds,
-        faults.SetWrongBounds,
-        faults.TakeSavepoint,
-        policy_faults.KillPolicy,
-        policy_faults.FreezePolicy,
-        policy_faults.HangPolicy,
-        policy_faults.TalkNonsense,
-        policy_faults.NeverAnswer,
-        policy_faults.AnswerLate,
-        policy_faults.AnswerOddly,
-        policy_faults.FillJournal,
-        policy_faults.SlowJournal,
-        storage_faults.StorageAway,
-        storage_faults.StorageFails,
-        storage_faults.StorageSlow,
-        network_faults.CutLink,
-        network_faults.SlowLink,
-        reset_faults.ResetGateway,
-        reset_faults.ResetWorker,
-        application_faults.FreezeDriver,
-        application_faults.KillDriver,
-        application_faults.EndDriver,
-        application_faults.StopContext,
-        application_faults.StopQuery,
-        application_faults.TakeQueryOver,
-        application_faults.EndQuery,
-        application_faults.SlowListener,
-        connections.IdleAtUi,
-        connections.IdleAtGateway,
-    )
-}
+_ALL: tuple[type[Fault[Any]], ...] = (
+    faults.KillExecutor,
+    faults.KillWorker,
+    faults.AddWorker,
+    faults.Decommission,
+    faults.AllWorkersGone,
+    faults.FreezeExecutor,
+    faults.FreezeWorker,
+    faults.KillMaster,
+    faults.SetBounds,
+    faults.FlapBounds,
+    faults.SetWrongBounds,
+    faults.TakeSavepoint,
+    policy_faults.KillPolicy,
+    policy_faults.FreezePolicy,
+    policy_faults.HangPolicy,
+    policy_faults.TalkNonsense,
+    policy_faults.NeverAnswer,
+    policy_faults.AnswerLate,
+    policy_faults.AnswerOddly,
+    policy_faults.FillJournal,
+    policy_faults.SlowJournal,
+    storage_faults.StorageAway,
+    storage_faults.StorageFails,
+    storage_faults.StorageSlow,
+    network_faults.CutLink,
+    network_faults.SlowLink,
+    reset_faults.ResetGateway,
+    reset_faults.ResetWorker,
+    application_faults.FreezeDriver,
+    application_faults.KillDriver,
+    application_faults.EndDriver,
+    application_faults.StopContext,
+    application_faults.StopQuery,
+    application_faults.TakeQueryOver,
+    application_faults.EndQuery,
+    application_faults.SlowListener,
+    connections.IdleAtUi,
+    connections.IdleAtGateway,
+    *pod_faults.FAULTS,
+)
+FAULTS = {fault.name: fault for fault in _ALL}
 # The plugin gives up the policy after five processes in ten minutes, as it reports.
 _POLICIES, _POLICIES_S = 4, 620.0
 # The number of tries of a fault in a phase that count as one hit.
@@ -96,8 +95,8 @@ class Plan:
     """Chooses steps, and is notified of the hits.
 
     Without `restarts` it chooses no fault that ends a query of plain Spark, without `links` none that needs a
-    network, and never one without a target in this `mode`. Recovery must be complete after `burst` steps, or
-    sooner if a fault ends the burst. Raises ValueError if no kind is left.
+    network, and never one without a target in this `mode`, or at another place than `where`. Recovery must be
+    complete after `burst` steps, or sooner if a fault ends the burst. Raises ValueError if no kind is left.
     """
 
     def __init__(
@@ -108,6 +107,7 @@ class Plan:
         restarts: bool = True,
         links: bool = True,
         mode: Mode = "adaptive",
+        where: Where = "standalone",
         burst: int = 1,
     ) -> None:
         self.seed = seed
@@ -115,6 +115,7 @@ class Plan:
         self.restarts = restarts and mode != "plain"
         self.links = links
         self.mode = mode
+        self.where = where
         self._burst = burst
         self._in_burst = 0
         self._chance = random.Random(seed)
@@ -124,7 +125,7 @@ class Plan:
             if (not kinds or name in set(kinds))
             and (self.restarts or not fault.ends_queries)
             and (links or not fault.needs_links)
-            and _is_there(name, mode)
+            and is_there(name, mode, where)
         ]
         if not self._names:
             raise ValueError("no fault of these kinds can be chosen")
@@ -145,7 +146,9 @@ class Plan:
                 names.append(self._chance.choice(others))
         step = Step(
             faults=tuple(names),
-            query=self._chance.choice([name for name in STATEFUL if name != EAGER or phase not in WAITING]),
+            query=self._chance.choice(
+                [name for name in STATEFUL_AT[self.where] if name != EAGER or phase not in WAITING]
+            ),
             phase=phase,
             seconds=self._seconds([FAULTS[name] for name in names]),
             seed=self._chance.randrange(1 << 30),
@@ -164,7 +167,7 @@ class Plan:
         self._in_burst = 0
         return False
 
-    def _seconds(self, kinds: list[type[Fault]]) -> float:
+    def _seconds(self, kinds: list[type[Fault[Any]]]) -> float:
         """Return their duration (s), log-uniform: one to two seconds are as likely as eight to sixteen."""
         shortest = max(kind.shortest for kind in kinds)
         longest = max(min((kind.longest for kind in kinds if kind.longest > 0), default=0.0), shortest)
@@ -201,18 +204,20 @@ def read_steps(path: Path) -> Iterator[Step]:
         yield as_step(json.loads(line))
 
 
-def of_mode(steps: Iterable[Step], mode: Mode) -> Iterator[Step]:
-    """Leave out faults and phases that do not exist in this mode of the application."""
+def of_mode(steps: Iterable[Step], mode: Mode, where: Where = "standalone") -> Iterator[Step]:
+    """Leave out faults and phases that do not exist in this mode of the application, or in this place."""
     for step in steps:
-        names = tuple(name for name in step.faults if _is_there(name, mode))
+        names = tuple(name for name in step.faults if is_there(name, mode, where))
         if names:
             phase = step.phase if step.phase in PHASES_OF[mode] else RUNNING
             yield attrs.evolve(step, faults=names, phase=phase)
 
 
-def _is_there(name: str, mode: Mode) -> bool:
-    """Return whether a fault has a target in this mode."""
+def is_there(name: str, mode: Mode, where: Where) -> bool:
+    """Return whether a fault has a target in this mode and place."""
     fault = FAULTS[name]
+    if fault.where not in (None, where):
+        return False
     return not ((mode == "plain" and fault.needs_plugin) or (mode not in BOUNDED and fault.needs_bounds))
 
 

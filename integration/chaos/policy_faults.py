@@ -10,6 +10,7 @@ import psutil
 
 from integration.chaos.faults import Fault, Freezes, Missed
 from integration.chaos.odd_policy import GARBAGE, LATE, NEVER, NONSENSE, ODD_ANSWERS, SLOW_JOURNAL
+from integration.chaos.standalone import Standalone
 from integration.chaos.world import World
 from integration.streaming.waiting import eventually
 
@@ -19,7 +20,7 @@ _REPLACED_S = 30.0
 _TAKEN_S = 10.0
 
 
-class KillPolicy(Fault):
+class KillPolicy(Fault[World]):
     name = "policy_killed"
     needs_plugin = True
     loses_policy = True
@@ -32,7 +33,7 @@ class KillPolicy(Fault):
         raise Missed("no policy process was there")
 
 
-class FreezePolicy(Freezes):
+class FreezePolicy(Freezes[World]):
     """A freeze shorter than the silence of 10 s after which the process is replaced."""
 
     name = "policy_frozen"
@@ -51,19 +52,20 @@ class HangPolicy(FreezePolicy):
     shortest, longest = 12.0, 30.0
 
 
-class _Odd(Fault):
+class _Odd(Fault[Standalone]):
     """The policy process misbehaves, see odd_policy.py."""
 
+    where = "standalone"
     needs_plugin = True
 
-    def order(self, world: World, kind: str, detail: str = "") -> str:
+    def order(self, world: Standalone, kind: str, detail: str = "") -> str:
         """Make the current process misbehave. Raises Missed."""
         if not world.policies():
             raise Missed("no policy process was there")
         world.odd_policy.order(kind, detail)
         return f"{kind} {detail}".strip()
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         world.odd_policy.calm()
 
 
@@ -73,7 +75,7 @@ class _Replaced(_Odd):
     loses_policy = True
     _policy: psutil.Process | None = None
 
-    def order(self, world: World, kind: str, detail: str = "") -> str:
+    def order(self, world: Standalone, kind: str, detail: str = "") -> str:
         policy = next(iter(world.policies()), None)
         ordered = super().order(world, kind, detail)
         try:
@@ -84,10 +86,10 @@ class _Replaced(_Odd):
         self._policy = policy
         return ordered
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         """Do nothing: only a process that makes an exchange can be found to misbehave."""
 
-    def outcome(self, world: World) -> None:
+    def outcome(self, world: Standalone) -> None:
         eventually(self._is_gone, "the odd policy process is replaced", _REPLACED_S)
         world.odd_policy.calm()
 
@@ -102,7 +104,7 @@ class TalkNonsense(_Replaced):
 
     name = "policy_garbage"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return self.order(world, GARBAGE, chance.choice(sorted(NONSENSE)))
 
 
@@ -111,7 +113,7 @@ class NeverAnswer(_Replaced):
 
     name = "policy_never"
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return self.order(world, NEVER)
 
 
@@ -121,7 +123,7 @@ class AnswerLate(_Odd):
     name = "policy_late"
     shortest, longest = 1.0, 10.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return self.order(world, LATE, f"{chance.uniform(0.1, 2.0):.2f}")
 
 
@@ -131,7 +133,7 @@ class AnswerOddly(_Odd):
     name = "policy_odd_answers"
     shortest, longest = 1.0, 6.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return self.order(world, ODD_ANSWERS)
 
 
@@ -141,19 +143,20 @@ class SlowJournal(_Odd):
     name = "journal_slow"
     shortest, longest = 1.0, 10.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         return self.order(world, SLOW_JOURNAL, f"{chance.uniform(0.1, 0.8):.2f}")
 
 
-class FillJournal(Fault):
+class FillJournal(Fault[Standalone]):
     """The journal can no longer be written, until another process starts a new one."""
 
     name = "journal_full"
+    where = "standalone"
     needs_plugin = True
     loses_policy = True
     shortest, longest = 1.0, 3.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         self._policy = next(iter(world.policies()), None)
         if self._policy is None:
             raise Missed("no policy process was there")
@@ -162,7 +165,7 @@ class FillJournal(Fault):
             self._policy.rlimit(psutil.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         return f"process {self._policy.pid}"
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         if self._policy is not None:
             with suppress(psutil.NoSuchProcess):
                 self._policy.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

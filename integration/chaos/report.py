@@ -13,9 +13,9 @@ import attrs
 from attrs import define, field, frozen
 
 from integration.chaos.plan import Step, as_step, write_steps
-from integration.chaos.settings import Mode
+from integration.chaos.settings import Mode, Where
+from integration.chaos.world import DriverProcess
 from integration.jdk_tools import write_stacks
-from spark_elastic_lab.demo.processes import LoggedProcess
 
 RESULT, HAPPENED = "result.json", "happened.jsonl"
 _TAIL_LINES = 60
@@ -65,16 +65,17 @@ class Happened:
 
 @define
 class Report:
-    """The report of one run; `mode` is that of `Plan`, `folder` holds everything that was written."""
+    """The report of one run; `mode` and `where` are those of `Plan`, `folder` holds all that was written."""
 
     seed: int
     folder: Path
     mode: Mode = "adaptive"
+    where: Where = "standalone"
     happened: list[Happened] = field(factory=list)
     failures: list[dict[str, object]] = field(factory=list)
     found: dict[str, object] = field(factory=dict)
 
-    def failed(self, what: str, number: int, log: LoggedProcess, *, stacks: bool = True) -> None:
+    def failed(self, what: str, number: int, log: DriverProcess, *, stacks: bool = True) -> None:
         """Record a broken invariant, with everything that helps to find the cause."""
         failure: dict[str, object] = {
             "what": what,
@@ -117,6 +118,7 @@ class Report:
         result = {
             "seed": self.seed,
             "mode": self.mode,
+            "where": self.where,
             "steps": len(self.happened),
             "faults": pairs.total(),
             "missed": sum(len(happened.step.faults) for happened in self.happened) - pairs.total(),

@@ -10,17 +10,18 @@ import psutil
 
 from integration.chaos.faults import Fault, Missed
 from integration.chaos.sockets import established, host_of, reset
-from integration.chaos.world import World
+from integration.chaos.standalone import Standalone
 
 
-class _Resets(Fault):
+class _Resets(Fault[Standalone]):
+    where = "standalone"
     needs_links = True
 
     @abstractmethod
-    def chosen(self, world: World, chance: random.Random) -> tuple[psutil.Process, str]:
+    def chosen(self, world: Standalone, chance: random.Random) -> tuple[psutil.Process, str]:
         """Return a process, and the host at the other end. Raises Missed, NoSuchProcess."""
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         with suppress(psutil.NoSuchProcess):
             process, host = self.chosen(world, chance)
             times = reset(process, host)
@@ -36,7 +37,7 @@ class ResetGateway(_Resets):
     needs_plugin = True
     loses_policy = True
 
-    def chosen(self, world: World, chance: random.Random) -> tuple[psutil.Process, str]:
+    def chosen(self, world: Standalone, chance: random.Random) -> tuple[psutil.Process, str]:
         for policy in world.policies():
             for _, there in established(policy):
                 return policy, host_of(there)
@@ -50,7 +51,7 @@ class ResetWorker(_Resets):
     repeats = True
     fails = True
 
-    def chosen(self, world: World, chance: random.Random) -> tuple[psutil.Process, str]:
+    def chosen(self, world: Standalone, chance: random.Random) -> tuple[psutil.Process, str]:
         if not world.workers or not world.process.running:
             raise Missed("no driver or no worker was there")
         return psutil.Process(world.process.pid), chance.choice(world.workers).host

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -96,9 +96,9 @@ def values_in(sink: Path) -> Counter[tuple[int, ...]]:
 class Tail:
     """Counts the batches that each query has written, without reading everything again."""
 
-    def __init__(self, output: Path, sink: Path) -> None:
+    def __init__(self, output: Path, sink: Path, stateful: Iterable[str] = STATEFUL) -> None:
         self._sink = sink
-        self._files = {name: GrowingFile(output / f"{name}.jsonl") for name in STATEFUL}
+        self._files = {name: GrowingFile(output / f"{name}.jsonl") for name in stateful}
         self._batches = Counter[str]()
 
     def counts(self) -> Mapping[str, int]:

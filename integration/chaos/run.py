@@ -7,7 +7,7 @@ import random
 import subprocess
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,19 @@ import psutil
 from attrs import define, field
 
 from integration.chaos.faults import Fault, Missed
-from integration.chaos.invariants import MISSING, RECOVERED_S, Size, final, recover, size_of, unknown_errors
+from integration.chaos.invariants import MISSING, Size, final, recover, size_of, unknown_errors
 from integration.chaos.phases import ILL, bring_about
 from integration.chaos.plan import FAULTS, Plan, Step
+from integration.chaos.pods import pods
 from integration.chaos.report import Happened, Report
 from integration.chaos.rows import now
 from integration.chaos.settings import BOUNDED
-from integration.chaos.world import World, world
+from integration.chaos.standalone import standalone
+from integration.chaos.world import World
 from spark_elastic_tools.client import Failure
 
 # By then, every kind of thread and file has existed once.
 _WARM_STEPS = 10
-# Five queries start on one or two cold executors.
-_START_S = 180.0
 # The time from the end of a driver to the end of its policy process.
 _END_S = 10.0
 
@@ -39,7 +39,7 @@ class Burst:
 
     policies: list[int]
     looked: int
-    faults: list[Fault] = field(factory=list)
+    faults: list[Fault[Any]] = field(factory=list)
     ill: set[str] = field(factory=set)
     repeats_since: int | None = None
     steps: int = 0
@@ -57,7 +57,7 @@ class Chaos:
 
     def settle(self) -> bool:
         """Wait until the application runs; return whether it does."""
-        found = recover(self.world, _START_S)
+        found = recover(self.world, started=True)
         if self.world.mode == "old":
             self.windows.append((0, now()))  # the end of plain Spark's driver
         self._note(found.broken)
@@ -108,7 +108,7 @@ class Chaos:
             return
         burst, self._burst = self._burst, None
         again = any(fault.ends_driver for fault in burst.faults)
-        found = recover(self.world, _START_S if again else RECOVERED_S)
+        found = recover(self.world, started=again)
         recovered = now()
         self.world.say(f"recovered in {found.seconds} s, {self._threads()}, broken: {found.broken}")
         if burst.repeats_since is not None:
@@ -137,7 +137,7 @@ class Chaos:
             self.world.ask_for_executors()
             self.world.say(f"asked for executors, recovered in {recover(self.world).seconds} s")
 
-    def _strike(self, fault: Fault, step: Step, broken: list[str]) -> str | None:
+    def _strike(self, fault: Fault[Any], step: Step, broken: list[str]) -> str | None:
         try:
             return fault.strike(self.world, step.query, random.Random(f"{step.seed} {fault.name}"))
         except AssertionError as error:
@@ -190,8 +190,7 @@ class Chaos:
             "rows_compared": found.rows,
             "batch_jobs": found.jobs,
             "conversions": found.conversions,
-            "workers_lost_by_master": self.world.lost_by_master,
-            "drivers_kept_by_executors": self.world.kept_by_executors,
+            **self.world.oddities,
             "unknown_errors": unknown_errors(
                 "\n".join(log.read_text(errors="replace") for log in self.world.logs)
             ),
@@ -200,8 +199,8 @@ class Chaos:
 
 def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
     """Run `steps` in a new world under `folder` and return the result; report the hits to `plan`."""
-    report = Report(plan.seed, folder, plan.mode)
-    with world(folder, restarts=plan.restarts, links=plan.links, mode=plan.mode) as made:
+    report = Report(plan.seed, folder, plan.mode, plan.where)
+    with _world(folder, plan) as made:
         chaos = Chaos(made, report)
         if chaos.settle():
             for step in steps:
@@ -214,7 +213,14 @@ def run(folder: Path, plan: Plan, steps: Iterator[Step]) -> dict[str, Any]:
         policies = made.policies() if made.process.running else []
         chaos.finish({name for name, _ in plan.hit})
     _, living = psutil.wait_procs(policies, timeout=_END_S)
-    return report.close([*made.cluster.left_over(), *(f"policy process {policy.pid}" for policy in living)])
+    return report.close([*made.left_over(), *(f"policy process {policy.pid}" for policy in living)])
+
+
+def _world(folder: Path, plan: Plan) -> AbstractContextManager[World]:
+    """Return the application where the plan's faults strike, as a context manager."""
+    if plan.where == "kubernetes":
+        return pods(folder, restarts=plan.restarts)
+    return standalone(folder, restarts=plan.restarts, links=plan.links, mode=plan.mode)
 
 
 def chosen(plan: Plan, faults: int, minutes: float = math.inf) -> Iterator[Step]:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from integration.chaos.rows import STATEFUL
 from integration.streaming.launch import WITH_PLUGIN
 from integration.streaming.state_store import REPARTITIONABLE
 from spark_elastic_lab.demo.cluster import CONSOLE_LOG4J
 
 Mode = Literal["adaptive", "reactive", "old", "plain"]
+#: What starts the executors.
+Where = Literal["standalone", "kubernetes"]
+#: The queries with state that the application has there: one needs pandas, which the image for pods lacks.
+STATEFUL_AT: Mapping[Where, tuple[str, ...]] = {
+    "standalone": STATEFUL,
+    "kubernetes": tuple(name for name in STATEFUL if name != "memories"),
+}
 #: The modes in which the bounds of queries are changed.
 BOUNDED: tuple[Mode, ...] = ("adaptive", "old")
 #: The minimum and the maximum number of workers while nothing is wrong.

@@ -5,19 +5,20 @@ from __future__ import annotations
 import random
 
 from integration.chaos.faults import Fault
+from integration.chaos.standalone import Standalone
 from integration.chaos.storage import OPERATIONS
-from integration.chaos.world import World
 
 _PERCENT = (10, 50, 100)
 _MS = (20, 400)
 
 
-class _Storage(Fault):
+class _Storage(Fault[Standalone]):
     """A fault of the storage, which healing ends."""
 
+    where = "standalone"
     shortest, longest = 0.2, 8.0
 
-    def heal(self, world: World) -> None:
+    def heal(self, world: Standalone) -> None:
         world.storage.bring_back()
 
 
@@ -29,7 +30,7 @@ class StorageAway(_Storage):
     fails = True
     ends_queries = True
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         world.storage.take_away()
         return "all checkpoints"
 
@@ -42,7 +43,7 @@ class StorageFails(_Storage):
     fails = True
     ends_queries = True
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         operation, percent = chance.choice(OPERATIONS), chance.choice(_PERCENT)
         world.storage.be_odd(operation, percent=percent)
         return f"{percent} of 100 {operation}"
@@ -54,7 +55,7 @@ class StorageSlow(_Storage):
     name = "storage_slow"
     shortest, longest = 1.0, 10.0
 
-    def strike(self, world: World, query: str, chance: random.Random) -> str:
+    def strike(self, world: Standalone, query: str, chance: random.Random) -> str:
         ms = chance.randint(*_MS)
         world.storage.be_odd("all", ms=ms)
         return f"{ms} ms more"

@@ -1,89 +1,107 @@
-"""The target of the faults: a cluster, one application on it, its input, and access to them."""
+"""The target of the faults: an application, its input, and access to it, wherever it runs."""
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 import psutil
 from attrs import define, field
 
-from integration.chaos.master import without_executor
-from integration.chaos.network import Network, network
-from integration.chaos.odd_policy import OddPolicy
-from integration.chaos.rows import INTO_FILES, QUERIES, Feeder, Tail
-from integration.chaos.settings import (
-    BEFORE,
-    BOUNDED,
-    CONF,
-    FEWEST,
-    LOG4J,
-    MOST,
-    NO_RESTARTS,
-    OF_MODE,
-    QUEUES,
-    RESTARTS,
-    SECRET,
-    Mode,
-)
-from integration.chaos.storage import Storage
-from integration.cluster.application import executors
-from integration.jdk_tools import compile_java, write_stacks
+from integration.chaos.rows import INTO_FILES, STATEFUL, Feeder, Tail
+from integration.chaos.settings import MOST, SECRET, Mode
 from integration.streaming.driver import policies_of
-from integration.streaming.launch import submitted
-from integration.streaming.stand_ins import program
-from integration.streaming.waiting import eventually
-from spark_elastic_lab.demo.cluster import Cluster, Worker
-from spark_elastic_lab.demo.processes import LoggedProcess
 from spark_elastic_tools.client import Busy, Driver, Failure, Json, NoDriver, Refused
 
-_HERE = Path(__file__).parent
-APP = _HERE / "apps" / "side_by_side.py"
 _OPEN = 32_768
-_READ_S, _CALM_S = 3.0, 60.0
-_APART_S = 5.0
-_SOME = 3
-_UI_S = 120.0
-_BEGUN_S = 180.0
-# The time from the end of a driver to the end of everything it started.
-_END_S = 20.0
-# `SparkContext.stop` waits for the cleaner, and the cleaner waits for each executor to forget a broadcast. A
-# frozen executor does not answer.
-_WAITS_FOR_EXECUTOR = ("ContextCleaner.stop", "BlockManagerMaster.remove")
+READ_S = 3.0
 
 
-@define
-class World:
+class DriverProcess(Protocol):
+    """The driver's JVM, with its log."""
+
+    @property
+    def pid(self) -> int:
+        """Return its process id on this machine."""
+
+    @property
+    def log(self) -> Path:
+        """Return the file with what it says."""
+
+    @property
+    def running(self) -> bool:
+        """Return whether it has not ended."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return how it has ended, None while it runs."""
+
+    def log_tail(self, lines: int = ...) -> str:
+        """Return the last lines of its log."""
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Return its exit code, None if it still runs after that time."""
+
+
+@define(kw_only=True)
+class World(ABC):
     """A running application with its cluster; faults change it, `calm` restores it."""
 
     folder: Path
-    cluster: Cluster
-    storage: Storage
     feeder: Feeder
-    odd_policy: OddPolicy
     tail: Tail
-    #: None if the machine does not allow a network: then all workers are on loopback.
-    network: Network | None
-    #: Starts the application; its output goes to a new folder of this name.
-    start: Callable[[str], LoggedProcess]
     mode: Mode = "adaptive"
-    process: LoggedProcess = field(init=False)
+    #: The queries with state that the application has; one without is there beside them.
+    stateful: tuple[str, ...] = STATEFUL
+    process: DriverProcess = field(init=False)
     api: Driver = field(init=False)
     logs: list[Path] = field(factory=list)
-    workers: list[Worker] = field(factory=list)
     most: int = MOST
-    #: Workers that were replaced because the master no longer gave them an executor.
-    lost_by_master: int = 0
-    #: Drivers that were killed because Spark waited for a frozen executor and they did not end in time.
-    kept_by_executors: int = 0
+    #: The seconds until all has to be well: after faults, for slots, and after the start of a driver.
+    recovered_s: float = 60.0
+    slots_s: float = 30.0
+    started_s: float = 180.0
+    #: What Spark itself did wrong meanwhile, by its name in the report, and how often.
+    oddities: dict[str, int] = field(factory=dict)
     _ids: dict[str, str] = field(factory=dict)
     _ills: int = 0
-    _ended: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the application's queries."""
+        return (INTO_FILES, *self.stateful)
+
+    @abstractmethod
+    def place(self, name: str) -> Path:
+        """Return the path on this machine of a folder in the storage for checkpoints."""
+
+    @abstractmethod
+    def executors(self) -> dict[str, psutil.Process]:
+        """Return the running executors by their id."""
+
+    @abstractmethod
+    def wanted_executors(self) -> tuple[int, str]:
+        """Return how many executors there should be, and for what."""
+
+    @abstractmethod
+    def calm(self) -> None:
+        """Undo what does not recover on its own. Raises AssertionError."""
+
+    def replace_lost(self) -> bool:
+        """Replace what gets no more executors by a defect of Spark's; return whether there was anything."""
+        return False
+
+    def end(self) -> None:
+        """Let nothing start the application again, which has ended."""
+
+    @abstractmethod
+    def left_over(self) -> Iterable[str]:
+        """Name what still runs after the end."""
 
     @property
     def plugin(self) -> bool:
@@ -105,14 +123,6 @@ class World:
         with (self.folder / "chaos.log").open("a") as log:
             log.write(f"{time.strftime('%H:%M:%S')} {what}\n")
 
-    def executors(self) -> dict[str, psutil.Process]:
-        """Return the running executors by their id."""
-        found: dict[str, psutil.Process] = {}
-        for worker in self.workers:
-            with suppress(psutil.NoSuchProcess):
-                found |= executors(worker)
-        return found
-
     @property
     def is_frozen_or_gone(self) -> bool:
         """Return whether the driver is frozen or has ended."""
@@ -125,55 +135,6 @@ class World:
         with suppress(psutil.NoSuchProcess):
             return policies_of(self.process.pid)
         return []
-
-    def run_application(self) -> None:
-        """Start the application, for the first time or again, and wait for its UI. Raises AssertionError."""
-        ui = self.output / "ui"
-        ui.unlink(missing_ok=True)
-        (self.output / "_stop").unlink(missing_ok=True)
-        self.process = self.start(f"driver-{len(self.logs) + 1}")
-        self.logs.append(self.process.log)
-        eventually(lambda: ui.exists() or not self.process.running, "the application runs", _UI_S)
-        assert self.process.running, self.process.log_tail()
-        self.api = Driver(ui.read_text(), timeout_s=_READ_S)
-        self._ended = False
-
-    def end_driver(self, number: signal.Signals) -> str:
-        """End the driver's JVM with a signal; its children end on their own. Raises AssertionError."""
-        return self._end(lambda: self.process.send(number))
-
-    def stop_context(self) -> str:
-        """Let the application stop its context, with all queries running, and end. Raises AssertionError."""
-        kept = self.kept_by_executors
-        said = self._end((self.output / "_stop").touch)
-        ended_well = self.process.exit_code == 0 or self.kept_by_executors > kept
-        assert ended_well, f"the application has ended with code {self.process.exit_code}"
-        return said
-
-    def _end(self, order: Callable[[], None]) -> str:
-        policies, jvm = self.policies(), self.process.pid
-        started = psutil.Process(jvm).children(recursive=True) if self.process.running else []
-        self._ended = True
-        order()
-        # A frozen process reacts to no signal but SIGKILL.
-        self.process.send(signal.SIGCONT)
-        if self.process.wait(_END_S) is None:
-            self._kill_waiting(jvm)
-            return f"process {jvm}, whose context still waits for an executor"
-        _, living = psutil.wait_procs(started, timeout=_END_S)
-        living = [process for process in living if process.status() != psutil.STATUS_ZOMBIE]
-        self.process.kill()
-        assert not living, f"the driver has left processes behind: {living}, policies were {policies}"
-        return f"process {jvm}"
-
-    def _kill_waiting(self, jvm: int) -> None:
-        """Kill a driver that does not end. Raises AssertionError unless Spark itself keeps it from ending."""
-        stacks = self.folder / f"stacks-of-{self.process.log.parent.name}.txt"
-        said = stacks.read_text() if write_stacks(jvm, stacks) else ""
-        self.process.kill()
-        by_spark = all(method in said for method in _WAITS_FOR_EXECUTOR)
-        assert by_spark, f"the driver has not ended within {_END_S:g} s, see {stacks.name}"
-        self.kept_by_executors += 1
 
     def stop_and_start(self, name: str) -> None:
         """Let the application stop a query and start it again."""
@@ -194,21 +155,7 @@ class World:
     @property
     def sink(self) -> Path:
         """Return the folder of the query that writes files."""
-        return self.storage.folder(INTO_FILES)
-
-    def has_written(self) -> bool:
-        """Return whether each query has written some batches."""
-        return all(self.tail.counts().get(name, 0) >= _SOME for name in QUERIES)
-
-    def slow_down(self, queue: str, ms: int) -> None:
-        """Make the application's listener in one of `QUEUES` take `ms` ms for each event."""
-        hidden = self.folder / "slow.new"
-        hidden.write_text(f"{queue} {ms}")
-        hidden.replace(self.folder / "slow")
-
-    def speed_up(self) -> None:
-        """End the slowdown of all listeners."""
-        (self.folder / "slow").unlink(missing_ok=True)
+        return self.place(INTO_FILES)
 
     def queries(self) -> Mapping[str, Json]:
         """Return the queries by name, as the API shows them. Raises Failure."""
@@ -222,7 +169,7 @@ class World:
         if self.plugin:
             with suppress(Failure):
                 shown = self.queries()
-        return any(name in shown and shown[name]["state"] == "Finished" for name in QUERIES)
+        return any(name in shown and shown[name]["state"] == "Finished" for name in self.names)
 
     def query(self, name: str) -> Json:
         """Return one query. Raises Failure."""
@@ -269,50 +216,11 @@ class World:
     def ask_for_executors(self) -> None:
         """Make a query need more executors than possible for a moment, so that all of them are requested."""
         name = next(iter(self.queries()))
-        self.set_bounds(name, MOST + 2, _OPEN)
+        self.set_bounds(name, self.most + 2, _OPEN)
         self.set_bounds(name, 1, _OPEN)
 
-    def add_worker(self) -> Worker:
-        """Start a worker."""
-        self.workers.append(_start_worker(self.cluster, self.network))
-        return self.workers[-1]
-
-    def replace_lost_workers(self) -> list[Worker]:
-        """Replace the workers that get no more executors from the master; return them. Raises OSError."""
-        lost = without_executor(self.cluster.master_ui, self.workers)
-        if lost:
-            time.sleep(_APART_S)  # by then, an executor that was being replaced has its successor
-            lost = without_executor(self.cluster.master_ui, lost)
-        for worker in lost:
-            self.lost_by_master += 1
-            self.workers.remove(worker)
-            self.cluster.remove_worker(worker)
-            new = self.add_worker()
-            self.say(f"the master has lost {worker.name}, {new.name} is there instead")
-        return lost
-
-    def forget_dead_workers(self) -> None:
-        """Drop the workers that have ended."""
-        self.workers = [worker for worker in self.workers if worker.process.running]
-
-    def calm(self) -> None:
-        """Undo what does not recover on its own: workers, sinks, storage, driver, bounds.
-
-        Raises AssertionError.
-        """
-        self.storage.bring_back()
-        self.make_well()
-        self.forget_dead_workers()
-        while len(self.workers) < FEWEST:
-            self.add_worker()
-        while len(self.workers) > MOST:
-            self.cluster.remove_worker(self.workers.pop(0))
-        if self._ended:
-            self.run_application()
-        if self.mode in BOUNDED:
-            eventually(self._open_bounds, "bounds can be set again", timeout_s=_CALM_S, every_s=0.2)
-
-    def _open_bounds(self) -> bool:
+    def open_bounds(self) -> bool:
+        """Take all bounds back; return whether that was possible. Raises AssertionError."""
         try:
             for name in self.queries():
                 if not self._is_open(name):
@@ -322,92 +230,3 @@ class World:
             # Refused means that a query was stopped and has not been started again yet.
             assert self.process.running, self.process.log_tail()
             return False
-
-
-@contextmanager
-def world(
-    folder: Path, *, restarts: bool = True, links: bool = True, mode: Mode = "adaptive"
-) -> Iterator[World]:
-    """Run the application on its own cluster; everything ends with the block.
-
-    With `restarts`, failed batches are retried; with `links`, each worker has a network namespace. Raises
-    NotAllowed.
-    """
-    output = folder / "output"
-    output.mkdir(parents=True)
-    storage = Storage(folder / "away")
-    compile_java(_HERE / "SlowListeners.java", storage.classes)
-    odd_policy = OddPolicy(folder / "odd")
-    command = [sys.executable, str(_HERE / "odd_policy.py"), str(odd_policy.file)]
-    with ExitStack() as closing:
-        joined = closing.enter_context(network()) if links else None
-        host = joined.host if joined else "127.0.0.1"
-        cluster = closing.enter_context(Cluster(folder / "cluster", host))
-        workers = [_start_worker(cluster, joined) for _ in range(FEWEST)]
-        feeder = Feeder(folder / "incoming")
-        closing.callback(feeder.stop)
-        conf = {
-            **CONF,
-            **OF_MODE[mode],
-            **(RESTARTS if restarts else NO_RESTARTS),
-            **storage.conf(f"-Dslow={folder / 'slow'} -Dqueues={','.join(QUEUES)}"),
-            "spark.driver.host": host,
-            "spark.driver.bindAddress": host,
-            "spark.elastic.journal.dir": str(folder / "journal"),
-            "spark.elastic.savepointDir": storage.place("savepoints"),
-            "spark.elastic.savepoint.keep": "3",
-            "spark.elastic.python": program(folder / "odd" / "python", command, pass_arguments=True),
-        }
-        if mode == "old":
-            # Here the application itself does what the command for checkpoints does with our jar everywhere.
-            conf["spark.executor.extraClassPath"] = conf["spark.driver.extraClassPath"]
-        places = [str(folder / "incoming"), storage.place("checkpoints"), str(output)]
-        places.append(storage.place(INTO_FILES))
-
-        def start(name: str, conf: Mapping[str, str] = conf) -> LoggedProcess:
-            conf_folder = folder / name / "conf"
-            conf_folder.mkdir(parents=True)
-            (conf_folder / "log4j2.properties").write_text(LOG4J)
-            at = {"SPARK_LOCAL_IP": host}
-            started = submitted(str(APP), places, folder / name, conf, cluster.master_url, at)
-            return closing.enter_context(started)
-
-        tail = Tail(output, storage.folder(INTO_FILES))
-        made = World(
-            folder,
-            cluster,
-            storage,
-            feeder,
-            odd_policy,
-            tail,
-            joined,
-            start,
-            mode,
-            workers=workers,
-        )
-        feeder.start()
-        if mode == "old":
-            others = {key: value for key, value in conf.items() if key not in OF_MODE[mode]}
-            made.start = lambda name: start(name, {**others, **BEFORE})
-            made.run_application()
-            eventually(made.has_written, "all queries have begun in plain Spark", _BEGUN_S)
-            made.end_driver(signal.SIGKILL)
-            made.start = start
-        made.run_application()
-        yield made
-
-
-def _start_worker(cluster: Cluster, joined: Network | None) -> Worker:
-    if joined is None:
-        return cluster.start_worker(1)
-    host, within = joined.join()
-    return cluster.start_worker(1, host=host, within=within)
-
-
-def answers(world: World) -> bool:
-    """Return whether the policy answers."""
-    try:
-        world.api.get("/overview")
-    except Failure:
-        return False
-    return True

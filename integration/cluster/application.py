@@ -157,7 +157,8 @@ def executors_below(pid: int) -> dict[str, psutil.Process]:
             command = child.cmdline()
         except psutil.NoSuchProcess:
             continue
-        if "--executor-id" in command:
+        # A container's first process has it, too.
+        if "--executor-id" in command and Path(command[0]).name == "java":
             found.setdefault(command[command.index("--executor-id") + 1], child)
     return found
 

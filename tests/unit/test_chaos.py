@@ -11,15 +11,16 @@ import pytest
 
 from integration.chaos import table
 from integration.chaos.phases import ILL, PHASES, PHASES_OF, RUNNING, WAITING
-from integration.chaos.plan import FAULTS, Plan, Step, of_mode
+from integration.chaos.plan import FAULTS, Plan, Step, is_there, of_mode
 from integration.chaos.report import Happened, Report, broken, read_happened
 from integration.chaos.rows import STATEFUL, Feeder, Tail, differences
 from integration.chaos.run import chosen
-from integration.chaos.settings import EAGER, NO_RESTARTS, OF_MODE, RESTARTS, Mode
+from integration.chaos.settings import EAGER, NO_RESTARTS, OF_MODE, RESTARTS, STATEFUL_AT, Mode, Where
 from integration.chaos.shrink import TIMES, again, shrink, what_broke
 from spark_elastic.core.failures.strategy import NoRestart
 from spark_elastic.settings import load
 
+ON_STANDALONE = {name: fault for name, fault in FAULTS.items() if fault.where != "kubernetes"}
 STEP = Step(faults=("executor_killed", "savepoint"), query="totals", phase="moving", seconds=1.0, seed=7)
 
 
@@ -27,27 +28,29 @@ def happened(*hits: str | None) -> Happened:
     return Happened(step=STEP, phase="running", hits=hits, struck=1, healed=2, recovered=3, seconds=2.5)
 
 
-def test_all_faults_meet_all_phases_in_turn() -> None:
-    plan = Plan(1)
+@pytest.mark.parametrize("where", ["standalone", "kubernetes"])
+def test_all_faults_meet_all_phases_in_turn(where: Where) -> None:
+    plan = Plan(1, where=where)
     met: set[tuple[str, str]] = set()
     # The plan's clock jumps, so that its limit on lost policy processes is never reached.
     for number in range(3 * len(FAULTS) * len(PHASES)):
         step = plan.next(number * 10_000.0)
         plan.met((name, step.phase) for name in step.faults)
         met |= {(name, step.phase) for name in step.faults}
-    assert met == {(name, phase) for name in FAULTS for phase in PHASES}
+    there = [name for name in FAULTS if is_there(name, "adaptive", where)]
+    assert met == {(name, phase) for name in there for phase in PHASES}
 
 
 def test_a_fault_lasts_as_long_as_it_may() -> None:
     plan = Plan(3)
-    lasted: dict[str, list[float]] = {name: [] for name in FAULTS}
+    lasted: dict[str, list[float]] = {name: [] for name in ON_STANDALONE}
     for number in range(2000):
         step = plan.next(number * 10_000.0)
         plan.met((name, step.phase) for name in step.faults)
         for name in step.faults:
             lasted[name].append(step.seconds)
     # Of two faults in one step, the one with the longer minimum decides.
-    longest_least = max(fault.shortest for fault in FAULTS.values())
+    longest_least = max(fault.shortest for fault in ON_STANDALONE.values())
     for name, seconds in lasted.items():
         fault = FAULTS[name]
         assert min(seconds) >= fault.shortest
@@ -113,19 +116,23 @@ def chosen_by(plan: Plan) -> tuple[set[str], set[str]]:
 
 def test_without_restarts_nothing_fails_that_plain_spark_would_not_survive() -> None:
     kinds, phases = chosen_by(Plan(1, restarts=False))
-    assert kinds == {name for name in FAULTS if not name.startswith("storage_") or name == "storage_slow"}
+    assert kinds == {
+        name for name in ON_STANDALONE if not name.startswith("storage_") or name == "storage_slow"
+    }
     assert phases == set(PHASES) - set(ILL)
 
 
 def test_the_plain_twin_meets_what_plain_spark_has_while_its_queries_run() -> None:
     kinds, phases = chosen_by(Plan(1, mode="plain"))
-    assert kinds == {n for n, fault in FAULTS.items() if not (fault.needs_plugin or fault.ends_queries)}
+    assert kinds == {
+        n for n, fault in ON_STANDALONE.items() if not (fault.needs_plugin or fault.ends_queries)
+    }
     assert phases == {RUNNING}
 
 
 def test_in_reactive_mode_there_are_no_bounds_to_set() -> None:
     kinds, phases = chosen_by(Plan(1, mode="reactive"))
-    assert kinds == {name for name, fault in FAULTS.items() if not fault.needs_bounds}
+    assert kinds == {name for name, fault in ON_STANDALONE.items() if not fault.needs_bounds}
     assert phases == set(PHASES_OF["reactive"])
 
 
@@ -154,10 +161,25 @@ def test_the_eager_query_is_not_aimed_at_while_others_wait_for_a_rescale() -> No
     assert {step.query for step in steps if step.phase not in WAITING} == set(STATEFUL)
 
 
+def test_on_kubernetes_pods_are_lost_and_no_workers() -> None:
+    plan = Plan(1, where="kubernetes")
+    kinds, phases = chosen_by(plan)
+    assert {"pod_deleted", "node_drained", "policy_killed", "executor_killed"} <= kinds
+    assert kinds.isdisjoint({"worker_killed", "master_killed", "storage_away", "driver_killed"})
+    assert phases == set(PHASES)
+    assert {plan.next(number * 10_000.0).query for number in range(100)} == set(STATEFUL_AT["kubernetes"])
+
+
+def test_of_a_script_is_left_what_the_place_has() -> None:
+    two = Step(faults=("pod_evicted", "worker_killed"), query="pairs", phase="held", seconds=1.0, seed=1)
+    assert list(of_mode([two], "adaptive")) == [attrs.evolve(two, faults=("worker_killed",))]
+    assert list(of_mode([two], "adaptive", "kubernetes")) == [attrs.evolve(two, faults=("pod_evicted",))]
+
+
 def test_without_links_none_is_cut_or_slow() -> None:
     plan = Plan(1, links=False)
     kinds = {name for number in range(1000) for name in plan.next(number * 10_000.0).faults}
-    assert kinds == {name for name, fault in FAULTS.items() if not fault.needs_links}
+    assert kinds == {name for name, fault in ON_STANDALONE.items() if not fault.needs_links}
     with pytest.raises(ValueError, match="no fault"):
         Plan(1, ["link_cut"], links=False)
 

@@ -34,7 +34,8 @@ def world(tmp_path: Path) -> World:
     journal, log = tmp_path / "journal.jsonl", tmp_path / "driver.log"
     journal.write_text("")
     log.write_text("")
-    return cast(World, SimpleNamespace(output=tmp_path, journals=lambda: [journal], logs=[log]))
+    world = SimpleNamespace(output=tmp_path, journals=lambda: [journal], logs=[log], stateful=("totals",))
+    return cast(World, world)
 
 
 def test_a_batch_that_is_written_twice_without_a_fault_is_named(world: World) -> None:
@@ -280,7 +281,7 @@ def test_in_reactive_mode_each_query_uses_all_slots() -> None:
         plugin=True,
         mode="reactive",
         executors=lambda: {"1": None, "2": None},
-        workers=[1, 2],
+        wanted_executors=lambda: (2, "workers"),
         policies=lambda: [1],
         api=SimpleNamespace(get=lambda _path: {"slots": {"now": 2}}),
         queries=lambda: shown,

@@ -7,15 +7,17 @@ exists, the query is stopped and started again, and the file is removed. While t
 OUTPUT/stopped-QUERY exists. If the file OUTPUT/over-QUERY exists, two more are started on the query's
 checkpoint, and each of them ends the one before. A failure of such an order is a line of OUTPUT/again.jsonl,
 and the order is tried again. A waiter that does not return is a line there, too.
-The settings spark.chaos.* make the application one whose checkpoints plain Spark has begun: `rocksdb` names
-the queries whose user has chosen RocksDB in format 1. `back` names those whose state the application brings
-back before it starts them again, to a store in format 1 and that many `partitions`. Each outcome is a line of
-OUTPUT/back.jsonl.
+With the setting spark.chaos.queries there are only the queries that it names. The others, spark.chaos.*,
+make the application one whose checkpoints plain Spark has begun: `rocksdb` names the queries whose user has
+chosen RocksDB in format 1. `back` names those whose state the application brings back before it starts them
+again, to a store in format 1 and that many `partitions`. Each outcome is a line of OUTPUT/back.jsonl.
 The address of the UI is in OUTPUT/ui. The application ends when the file OUTPUT/_done exists and the queries
 have read all input before it, or at once when the file OUTPUT/_stop exists.
 
 usage: side_by_side.py INCOMING CHECKPOINTS OUTPUT SINK
 """
+
+from __future__ import annotations
 
 import json
 import sys
@@ -24,13 +26,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAUSE_S, LOOK_S, RETURN_S, ONCE_S = 3.0, 0.05, 30.0, 20
 JOB_ROWS, JOB_KEYS = 26_000, 13
@@ -72,6 +76,8 @@ class Memory(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
+        import pandas as pd
+
         n, total = self._sums.get() or (0, 0) if self._sums.exists() else (0, 0)
         for value in (int(value) for piece in rows for value in piece["value"]):
             n, total, digit = n + 1, total + value, (value % 5,)
@@ -161,7 +167,7 @@ class Running:
         self._waiters: dict[str, threading.Thread] = {}
         self._replaced: list[tuple[str, threading.Thread]] = []
         self._lock = threading.Lock()
-        for name in QUERIES:
+        for name in str(conf.get("spark.chaos.queries", ",".join(QUERIES))).split(","):
             self.start(name)
 
     def start(self, name: str, shown: str | None = None, **trigger: Any) -> None:

@@ -86,7 +86,7 @@ class Chaos:
         healed = now()
         for fault in faults:
             self._try(fault.heal, broken)
-        self._try(World.calm, broken)
+        self._try(lambda world: world.calm(), broken)
         for fault in faults:
             self._try(fault.outcome, broken)
         self.world.say(f"calm after {(now() - healed) / 1000:.1f} s, broken: {broken}")

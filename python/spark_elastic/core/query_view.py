@@ -46,7 +46,7 @@ class QueryView:
     those in force for it, next to those of the `application`. `pace` and `points` are the measurements of its
     micro-batches; a `held` one waits to be started. `plan` is a policy's decision for it, None where its
     declared bounds alone count. `reading` is how its sources are read, None where its micro-batches may have
-    a shuffle.
+    a shuffle. `hold` is the decision that holds it back now, None if nothing does.
     """
 
     facts: QueryFacts
@@ -66,6 +66,7 @@ class QueryView:
     provider: Provider
     held: bool
     last_decision: Decision | None
+    hold: Decision | None
     restarted: int
     rescaled: int
     history: tuple[RescaleRecord, ...]
@@ -151,6 +152,7 @@ class Queries(Mapping[str, QueryView]):
             provider=record.checkpoint.provider,
             held=record.run_state == "held",
             last_decision=record.told.decision,
+            hold=record.told.holding,
             restarted=record.failures.restarted,
             rescaled=record.moves.count,
             history=tuple(record.history.records),

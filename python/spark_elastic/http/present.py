@@ -292,6 +292,9 @@ QUERY = Object[Shown](
         lambda it: it.planned, "The decision of spark.elastic.policy; null: only its bounds apply."
     ),
     lastDecision=or_null(DECISION).of(lambda it: it.view.last_decision),
+    hold=or_null(DECISION).of(
+        lambda it: it.view.hold, "The decision that holds it back now; null: nothing does."
+    ),
 )
 
 
@@ -560,15 +563,15 @@ class Glance:
 
 @frozen
 class Held:
-    """The live queries whose last decision was to wait, the newest first."""
+    """Why live queries wait, the newest of these decisions first."""
 
     decisions: Sequence[Decision]
 
     @classmethod
     def of(cls, view: View) -> Held:
         """Return those of a view."""
-        last = (query.last_decision for query in view.queries.values() if query.state != FINISHED)
-        found = [decision for decision in last if decision is not None and decision.kind == "held"]
+        holds = (query.hold for query in view.queries.values() if query.state != FINISHED)
+        found = [decision for decision in holds if decision is not None]
         return cls(sorted(found, key=lambda decision: -decision.number))
 
 

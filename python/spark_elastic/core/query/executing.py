@@ -230,6 +230,8 @@ class Executing(QueryState):
             if self.manager.phase != "Idling":
                 step.open_rescale("load_changed")
             self._say(step, now.choice, aloud=False)
+        elif step.record.told.hold is not None and now.choice.way != "move":
+            step.lift_hold(now.choice)
 
     @staticmethod
     def _watch_files(event: ev.QueryProgress, step: Step) -> None:
@@ -382,6 +384,7 @@ class Executing(QueryState):
             if not self._is_advised(choice, step):
                 step.report_choice(choice)
                 step.record.told.advised = (choice.before, choice.after, step.slots)
+            step.lift_hold(choice)
             step.close_rescale("no_resources_or_parallelisms_change")
             self.manager = step.new_executing_manager()
         else:
@@ -410,8 +413,8 @@ class Executing(QueryState):
             step.close_rescale("no_resources_or_parallelisms_change")
         self._plan_growth(step, choice)
         if choice.way == "move" and self._is_advised(choice, step):
-            return
-        if choice.way == "move":
+            step.lift_hold(choice)
+        elif choice.way == "move":
             reason = {"Cooldown": "cooldown", "Stabilizing": "stabilizing"}.get(
                 manager.phase, "awaiting_batch" if self.lost_at is None else "recovering"
             )
@@ -420,6 +423,8 @@ class Executing(QueryState):
             step.report_hold(choice, reason=reason, until=manager.waits_until)
         elif aloud:
             step.report_hold(choice, until=self.overdue_at)
+        else:
+            step.lift_hold(choice)
 
     def _plan_growth(self, step: Step, choice: Choice) -> None:
         """Note when growth that does not pay is carried out anyway."""

@@ -327,15 +327,26 @@ class Orders:
 
 @define(kw_only=True)
 class Told:
-    """The last reports about a query: its `decision`, reasons reported only `once`, and its current `hold`.
+    """The last reports about a query: its `decision`, reasons reported only `once`, and its last `hold`.
 
-    `advised` is the last change (before, after, slots) that was only advised.
+    `advised` is the last change (before, after, slots) that was only advised. `lifted` says that the hold is
+    over, which is not reported: reported again, it would be the same.
     """
 
     decision: Decision | None = None
     once: set[str] = field(factory=set)
     advised: tuple[int | None, int | None, int] | None = None
     hold: tuple[str | int | None, ...] | None = None
+    lifted: bool = False
+
+    @property
+    def holding(self) -> Decision | None:
+        """The decision that holds the query back now, None if nothing does."""
+        said, hold = self.decision, self.hold
+        if said is None or said.kind != "held" or hold is None or self.lifted:
+            return None
+        # A reason that is reported only once replaces the hold, but not the decision.
+        return said if hold[0] == said.reason else None
 
 
 @define(kw_only=True)

@@ -318,6 +318,12 @@ class Step:
         if hold != self.record.told.hold:
             self.report_choice(choice, reason=reason, until=until)
             self.record.told.hold = hold
+        self.record.told.lifted = False
+
+    def lift_hold(self, choice: Choice) -> None:
+        """Note that the reported hold is over, unless the choice has the same reason."""
+        told = self.record.told
+        told.lifted = told.hold is not None and told.hold[0] != choice.reason
 
     def report_share(self) -> None:
         """Publish a new division of the slots if the query gets less than it could use."""

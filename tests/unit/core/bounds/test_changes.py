@@ -152,3 +152,22 @@ def test_what_is_said_of_a_query_has_its_name_also_before_it_is_known(stage: Sta
     assert {(one.query, one.name) for one in said if one.query is not None} == {("11", "counts")}
     nameless = decisions(world.submit(query="12", name=None))
     assert {(one.query, one.name) for one in nameless if one.query == "12"} == {("12", None)}
+
+
+def test_what_is_held_for_bounds_is_not_any_more_once_they_are_relaxed(stage: Stage) -> None:
+    world = adaptive(stage)
+    world.start(1, 1, 1, 1)
+    world.submit(checkpoint_partitions=2, provider="hdfs", checkpoint_format=1)
+    world.started(2)
+    world.batches(900, 300, partitions=2)
+    assert world.query().hold is None
+    change(world, 8, 8)
+    assert world.query().hold == world.query().last_decision
+    # Why it keeps its count has been said when it started, and is not said again.
+    assert reasons(change(world, 1, 8)) == ["bounds_requested"]
+    said = world.query().last_decision
+    assert said is not None
+    assert said.kind == "held"
+    assert world.query().hold is None
+    assert "below_lower_bounds" in reasons(change(world, 8, 8))
+    assert world.query().hold == world.query().last_decision

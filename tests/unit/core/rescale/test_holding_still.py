@@ -196,3 +196,18 @@ class TestAdviseOnly:
         assert orders(actions) == []
         assert reasons(actions) == ["in_place"]
         assert scene.query("enrich").partitions == 200
+
+
+def test_a_rescale_that_does_not_pay_any_more_is_not_held(scene: Scene) -> None:
+    scene.start(2)
+    scene.running(2)
+    scene.advance(30_000)
+    scene.batches(900, 312, 312, 312, partitions=2)
+    scene.executor("1", cores=2)
+    hold = scene.query().hold
+    assert hold is not None
+    assert hold.reason == "stabilizing"
+    scene.batches(*[20] * 12, partitions=2)
+    assert orders(scene.advance(60_000) + scene.batches(20, 20, partitions=2)) == []
+    assert scene.query().last_decision == hold
+    assert scene.query().hold is None

@@ -142,12 +142,13 @@ export class Query {
   }
 
   /** What it waits for and until when, while it holds still; else what was decided last. */
-  #waiting({ lastDecision: last, state }) {
+  #waiting({ lastDecision: last, hold, state }) {
     this.waits.hidden = !last || state === "Finished";
     if (this.waits.hidden) return;
-    const held = last.kind === "held";
+    // A query out of the event log of an older version does not say whether it is still held.
+    const held = hold === undefined ? last.kind === "held" : hold !== null;
     this.waits.className = `alert py-2 ${held ? "alert-warning" : "alert-secondary"}`;
-    const until = !held ? "" : last.until ? ` Until ${clock(last.until)} at the latest.` : "";
+    const until = held && last.until ? ` Until ${clock(last.until)} at the latest.` : "";
     content(this.waits, h("strong", {}, held ? "Waiting: " : "Last decision: "), last.message, until);
   }
 }

@@ -239,6 +239,29 @@ def test_batch_decisions_are_grouped_by_execution(page: Page, policy: World) -> 
     expect(chart(page)).to_be_visible()
 
 
+def test_micro_batches_are_shown_with_their_query_alone(page: Page, policy: World) -> None:
+    executions = page.get_by_role("table", name="SQL Executions")
+    stages = Stages(policy.publisher)
+    read = {"type": "Ranges", "exchanges": [{"id": "e", "bytes": [10, 10, 500_000]}]}
+    for owner in ("100", *(f"{number}@{ID}" for number in range(101, 130))):
+        stages.answer({"id": "h1", "questions": [{**read, "group": f"{owner}:a"}]})
+    expect(executions.get_by_role("link", name="100", exact=True)).to_be_visible()
+    numbers = [int(name) for name in executions.get_by_role("link").all_text_contents()]
+    assert max(numbers) == 100
+    page.get_by_role("table", name="Streaming queries").get_by_role("link", name="timed").click()
+    expect(executions.get_by_role("link")).to_have_text([str(number) for number in range(129, 119, -1)])
+    page.get_by_role("navigation", name="Pages of: SQL Executions").get_by_role(
+        "button", name="Older"
+    ).click()
+    expect(executions.get_by_role("link").first).to_have_text("119")
+    executions.get_by_role("button").first.click()
+    expect(executions.locator(".elastic-record").get_by_role("link", name=ID)).to_be_visible()
+    page.get_by_role("link", name="All queries").click()
+    page.get_by_role("table", name="Streaming queries").get_by_role("link", name="waits").click()
+    expect(page.get_by_role("heading", name="waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="SQL Executions", include_hidden=True)).to_be_hidden()
+
+
 @pytest.mark.parametrize("width", [400, 1280, 2560])
 def test_no_width_makes_it_scroll_sideways(browser: Browser, site: Site, width: int) -> None:
     with watched(browser, site.url, width=width) as found:

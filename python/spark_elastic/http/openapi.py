@@ -266,6 +266,11 @@ def document() -> Schema:
                     400,
                     parameters=[
                         _parameter("execution", TEXT.schema, "Only the one with this id."),
+                        _parameter(
+                            "query",
+                            TEXT.schema,
+                            "Only those of the streaming query with this id; none: of no streaming query.",
+                        ),
                         _BEFORE,
                         _limit(STAGES_KEPT),
                     ],

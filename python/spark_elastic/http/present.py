@@ -483,6 +483,10 @@ STAGE = Object[DecidedStage](
         lambda it: it.execution,
         "The id of its SQL execution, or of its operation of Spark Connect; null: neither, as with df.rdd.",
     ),
+    query=or_null(TEXT).of(
+        lambda it: it.query,
+        "The id of the streaming query that runs it, as a micro-batch or in foreachBatch.",
+    ),
     exchanges=list_(
         Object[Exchange](
             id=TEXT.of(lambda it: it.id),
@@ -535,6 +539,10 @@ EXECUTION = Object[Sequence[DecidedStage]](
     execution=or_null(TEXT).of(
         lambda it: it[0].execution,
         "The id of the SQL execution, or of the operation of Spark Connect; null: neither.",
+    ),
+    query=or_null(TEXT).of(
+        lambda it: it[0].query,
+        "The id of the streaming query that runs it; null: it is of no streaming query.",
     ),
     number=INT.of(lambda it: it[0].number, "The number of its newest decision."),
     stages=list_(STAGE).of(lambda it: it, "The decisions about it, newest first."),

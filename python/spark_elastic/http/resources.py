@@ -178,14 +178,19 @@ class Executions:
     publisher: Publisher
 
     def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
-        """List the executions, newest first: one `execution`, or those `before` a number of a decision."""
+        """List the executions, newest first: one `execution`, or those `before` a number of a decision.
+
+        `query` leaves those of one streaming query, or with `none` those of no streaming query.
+        """
         current(self.publisher)
         last, most = before(request), limit(request, _USUAL_STAGES, STAGES_KEPT)
-        wanted = request.get_param("execution")
+        wanted, query = request.get_param("execution"), request.get_param("query")
         found = (
             stages
             for stages in self.publisher.stages.by_execution()
-            if stages[0].number < last and (wanted is None or stages[0].execution == wanted)
+            if stages[0].number < last
+            and (wanted is None or stages[0].execution == wanted)
+            and (query is None or (stages[0].query or "none") == query)
         )
         response.text = as_json(present.EXECUTIONS.json(islice(found, most)))
 
@@ -374,9 +379,14 @@ class Archive:
             yield f"queries/{id}/timeline", present.TIMELINE.json(since)
 
     def _executions(self) -> Iterator[Sequence[DecidedStage]]:
-        """Return the newest executions with as many decisions as the list of these has."""
+        """Return the newest executions with as many decisions as the list of these has.
+
+        Micro-batches come last, so that a busy stream leaves no batch query out.
+        """
         room = _STAGES
-        for stages in self.publisher.stages.by_execution():
+        for stages in sorted(
+            self.publisher.stages.by_execution(), key=lambda them: them[0].query is not None
+        ):
             room -= len(stages)
             if room < 0:
                 return

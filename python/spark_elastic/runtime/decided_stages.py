@@ -63,8 +63,17 @@ class DecidedStage:
     @property
     def execution(self) -> str | None:
         """The SQL execution that it belongs to, or the operation of Spark Connect; None: neither."""
-        execution, colon, _ = self.group.partition(":")
-        return execution if colon and execution else None
+        return self._owner.partition("@")[0] or None
+
+    @property
+    def query(self) -> str | None:
+        """The streaming query whose micro-batch, or `foreachBatch`, it belongs to; None: none."""
+        return self._owner.partition("@")[2] or None
+
+    @property
+    def _owner(self) -> str:
+        owner, colon, _ = self.group.partition(":")
+        return owner if colon else ""
 
     @property
     def exchanges(self) -> Sequence[Exchange]:

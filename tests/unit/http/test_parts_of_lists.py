@@ -154,3 +154,23 @@ def test_decisions_about_stages_are_listed_by_execution(api: World) -> None:
     assert api.get(f"{API}/executions?execution=23").json["executions"] == []
     before = api.get(f"{API}/executions?limit=1&before={newest['number']}").json["executions"]
     assert before == [older]
+
+
+def test_micro_batches_are_listed_by_query(api: World) -> None:
+    stages = Stages(api.publisher)
+    for owner in ("31", "32@q1", "33@q2", "34@q1"):
+        written = {"id": f"{owner}:a", "bytes": [10, 10]}
+        question = {"type": "Ranges", "group": f"{owner}:a", "exchanges": [written]}
+        stages.answer({"id": "h1", "questions": [question]})
+
+    def listed(query: str) -> list[tuple[str, str | None]]:
+        found = api.get(f"{API}/executions?query={query}").json["executions"]
+        assert all(stage["query"] == one["query"] for one in found for stage in one["stages"])
+        return [(one["execution"], one["query"]) for one in found]
+
+    assert listed("q1") == [("34", "q1"), ("32", "q1")]
+    assert listed("none")[0] == ("31", None)
+    assert {query for _, query in listed("none")} == {None}
+    newest = api.get(f"{API}/executions?query=q1&limit=1").json["executions"][0]["number"]
+    (older,) = api.get(f"{API}/executions?query=q1&before={newest}").json["executions"]
+    assert older["execution"] == "32"

@@ -91,6 +91,14 @@ def test_decisions_are_grouped_by_execution() -> None:
     assert found == [[(None, 6)], [(None, 5)], [(None, 4)], [("7", 3), ("7", 1)], [("8", 2)]]
 
 
+def test_what_a_streaming_query_runs_has_its_id() -> None:
+    stages = DecidedStages()
+    for group in ("7:a@b", "8@q1:a", "9@q2:a", "8@q1:b"):
+        stages.add(stage(group))
+    found = [[(one.execution, one.query) for one in group] for group in stages.by_execution()]
+    assert found == [[("8", "q1")] * 2, [("9", "q2")], [("7", None)]]
+
+
 def test_the_oldest_are_forgotten_and_numbers_go_on() -> None:
     stages = DecidedStages()
     for _ in range(STAGES_KEPT + 5):

@@ -41,7 +41,7 @@ export class Overview {
       get("overview"),
       get("queries", this.queries.parameters),
       get("stages", { limit: 1 }),
-      orNothing(get("executions", this.executions.parameters)),
+      orNothing(get("executions", { query: "none", ...this.executions.parameters })),
       get("decisions", this.decisions.parameters),
       this.trend.ask(),
     ]);
@@ -54,7 +54,8 @@ export class Overview {
     if (overview.ended) this.queries.showPart(queries.queries, overview.maxParallelism);
     else this.queries.show(queries.queries, queries.total, overview.maxParallelism);
     this.executions.node.hidden = !executions;
-    this.executions.show(executions?.executions ?? []);
+    // A History Server gives those of streaming queries as well.
+    this.executions.show((executions?.executions ?? []).filter(({ query }) => !query));
     const left = stages.unanswered ? `${number(stages.unanswered)} left to Spark's own rules` : "";
     text(this.executions.section.extra, left);
     this.decisions.show(decisions.decisions);

@@ -1,8 +1,8 @@
 /** The view of one query: its bounds, its timeline, what became of its rescales, and why. */
 
-import { get, queryPath } from "./api.js";
+import { get, orNothing, queryPath } from "./api.js";
 import { Bounds } from "./bounds.js";
-import { DECISIONS, EXCEPTIONS, RESCALES } from "./columns.js";
+import { DECISIONS, EXCEPTIONS, EXECUTIONS, RESCALES } from "./columns.js";
 import { content, h, text } from "./dom.js";
 import { bytes, clock, duration, number, words } from "./format.js";
 import { Listing, section } from "./listing.js";
@@ -14,6 +14,7 @@ import { pageLink } from "./spark.js";
 
 /** Rescales that the picture may mark. */
 const MARKED = 100;
+const EXECUTIONS_LISTED = 10;
 const ENDING = ["Finished", "Failing", "Canceling"];
 
 export class Query {
@@ -34,6 +35,7 @@ export class Query {
     this.rescales = new Listing({ ...RESCALES, onpage: refresh });
     this.decisions = new Listing({ ...DECISIONS, onpage: refresh });
     this.exceptions = new Listing({ ...EXCEPTIONS, onpage: refresh });
+    this.executions = new Listing({ ...EXECUTIONS, size: EXECUTIONS_LISTED, onpage: refresh });
     this.about = h("span", { class: "elastic-about text-body-secondary fw-normal ms-2" });
     this.spark = h("span");
     const heading = h("h4", {}, this.name, this.state, this.about);
@@ -51,6 +53,7 @@ export class Query {
       section("Timeline", this.picture.node).node,
       this.rescales.node,
       this.decisions.node,
+      this.executions.node,
       this.exceptions.node,
     );
   }
@@ -63,11 +66,13 @@ export class Query {
   async update() {
     const path = (below) => queryPath(this.id, below);
     const latest = this.picture.latest;
-    const [overview, query, timeline] = await Promise.all([
+    const [overview, query, timeline, executions] = await Promise.all([
       get("overview"),
       get(path()),
       get(path("/timeline"), latest === Infinity ? {} : { after: latest }),
+      orNothing(get("executions", { query: this.id, ...this.executions.parameters })),
     ]);
+    this.#showExecutions(executions?.executions ?? []);
     await this.#lists(query, path);
     this.ended = overview.ended;
     this.#show(query, overview);
@@ -95,6 +100,13 @@ export class Query {
     this.rescales.show(rescales.rescales);
     this.decisions.show(decisions.decisions.filter((one) => one.query === query.id));
     this.exceptions.show(exceptions.exceptions);
+  }
+
+  /** The micro-batches that were decided about, and what `foreachBatch` ran; a History Server gives all executions. */
+  #showExecutions(executions) {
+    const own = executions.filter(({ query }) => query === this.id);
+    this.executions.show(own);
+    this.executions.node.hidden = !own.length && this.executions.parameters.before === undefined;
   }
 
   #show(query, { mayWrite, maxParallelism }) {

@@ -33,8 +33,8 @@ private[spark] object CurrentExecution {
     while (isRunning && System.nanoTime() < until) Thread.sleep(LookMs)
   }
 
-  /** Return a name for a part of a query, as unique as the query's id. */
-  private[elastic] def named(session: SparkSession, part: String): String = s"${id(session).getOrElse("")}:$part"
+  /** Return a name for a part of a query, as unique as the query's id; it also has the id of a stream that runs this. */
+  private[elastic] def named(in: SparkSession, part: String) = s"${(id(in) ++ streamingQuery(in)).mkString("@")}:$part"
 
   /** Return what identifies a query while it is planned and run, None for `df.rdd`. */
   private[elastic] def id(session: SparkSession): Option[String] = {

@@ -262,6 +262,34 @@ def test_micro_batches_are_shown_with_their_query_alone(page: Page, policy: Worl
     expect(page.get_by_role("heading", name="SQL Executions", include_hidden=True)).to_be_hidden()
 
 
+PLAN = """async ([nodes, edges]) => {
+  const { plan } = await import("/elastic/static/plan.js");
+  const drawn = plan({ nodes: nodes.map(([nodeId, nodeName]) => ({ nodeId, nodeName })),
+                       edges: edges.map(([fromId, toId]) => ({ fromId, toId })) }, []);
+  return [...drawn.querySelectorAll("g")].map((box) => {
+    const at = (name) => Number(box.querySelector("rect").getAttribute(name));
+    return [box.querySelector("text").textContent, at("x"), at("y")];
+  });
+}"""
+
+
+def test_in_a_plan_each_node_stands_just_before_what_reads_it(page: Page) -> None:
+    names = ["Write", "SortMergeJoin", "Exchange", "Scan early", "Exchange", "BroadcastHashJoin", "Scan late",
+             "BroadcastExchange", "Range", "Project"]  # fmt: skip
+    edges = [(1, 0), (2, 1), (3, 2), (4, 1), (5, 4), (6, 9), (9, 5), (7, 5), (8, 7)]
+    found = page.evaluate(PLAN, [list(enumerate(names)), edges])
+    places = {name: (x, y) for name, x, y in found if name != "Exchange"}
+    columns = sorted({x for _, x, _ in found})
+    expected = [
+        {"Range"}, {"BroadcastExchange", "Scan late"}, {"BroadcastHashJoin", "Scan early"}, {"Exchange"},
+        {"SortMergeJoin"}, {"Write"},
+    ]  # fmt: skip
+    assert [{name for name, x, _ in found if x == column} for column in columns] == expected
+    # No two boxes are in one place, and lines do not cross.
+    assert len({(x, y) for _, x, y in found}) == len(found) == 9
+    assert places["Scan early"][1] < places["BroadcastHashJoin"][1]
+
+
 @pytest.mark.parametrize("width", [400, 1280, 2560])
 def test_no_width_makes_it_scroll_sideways(browser: Browser, site: Site, width: int) -> None:
     with watched(browser, site.url, width=width) as found:

@@ -12,6 +12,8 @@ const GAP = 26;
 const TOP = 18;
 const LEFT = 52;
 const RIGHT = 8;
+/** Half of a mark's width. */
+const MARK = 5;
 const SHORTEST_MS = 60000;
 const CLOSEST_MS = 1000;
 const DAY_MS = 86400000;
@@ -219,12 +221,13 @@ export class Chart {
     const [plot, frame] = [svg("g", { "clip-path": `url(#${this.clip})` }), svg("g")];
     this.bottom = height - GAP;
     lanes.forEach((lane, place) => this.#lane(lane, TOP + place * (LANE + GAP) + LANE, plot, frame));
-    plot.append(...marks.map((mark) => this.#mark(mark)));
-    const room = { x: LEFT, y: 0, width: Math.max(this.width - LEFT - RIGHT, 0), height };
-    const clip = svg("clipPath", { id: this.clip }, svg("rect", room));
+    const [from, to] = this.#visible;
+    const seen = marks.filter((mark) => (mark.to ?? mark.from) >= from && mark.from <= to);
+    const marked = svg("g", { "clip-path": `url(#${this.clip}-marks)` }, ...seen.map((mark) => this.#mark(mark)));
+    const clips = [this.#clip(this.clip, 0, height), this.#clip(`${this.clip}-marks`, MARK, height)];
     this.cursor = svg("path", { class: "cursor" });
     this.selection = svg("rect", { class: "selection", y: TOP, height: this.bottom - TOP, width: 0 });
-    this.canvas.replaceChildren(clip, plot, frame, ...this.#times(height), this.selection, this.cursor);
+    this.canvas.replaceChildren(...clips, plot, frame, marked, ...this.#times(height), this.selection, this.cursor);
     attribute(this.canvas, "width", this.width);
     attribute(this.canvas, "height", height);
     attribute(this.canvas, "viewBox", `0 0 ${this.width} ${height}`);
@@ -233,6 +236,12 @@ export class Chart {
     text(this.zoomed, this.range ? `${clock(this.range[0])} to ${clock(this.range[1])}` : "");
     this.#select();
     this.#choose(this.chosen ?? null);
+  }
+
+  /** What is drawn between the edges of the plot, and so far beyond them. */
+  #clip(id, beyond, height) {
+    const width = Math.max(this.width - LEFT - RIGHT + 2 * beyond, 0);
+    return svg("clipPath", { id }, svg("rect", { x: LEFT - beyond, y: 0, width, height }));
   }
 
   #lane({ title, format, whole = false, limit = 0, series }, floor, plot, frame) {

@@ -61,7 +61,7 @@ function showExecution({ execution }, td) {
 /** The changes that were decided, without those of no number. */
 function changes({ stages }) {
   const found = stages.filter(({ before, after }) => before !== after && after !== null).reverse();
-  const shown = found.slice(0, CHANGES).map(({ before, after }) => change(before, after));
+  const shown = found.slice(0, CHANGES).map(({ before, after }) => change(before, after).replaceAll(" ", "\u00a0"));
   return [...shown, ...(found.length > CHANGES ? ["…"] : [])].join(", ") || "as planned";
 }
 

@@ -72,5 +72,6 @@ export class Execution {
 }
 
 function links(tab, path, ids, more) {
-  return ids.map((id) => h("span", { class: "me-2" }, pageLink(tab, path, { id, ...more }, `${id}`) ?? `${id}`));
+  const link = (id) => pageLink(tab, path, { id, ...more }, `${id}`) ?? `${id}`;
+  return ids.map((id) => h("span", { class: "me-2 d-inline-block" }, link(id)));
 }

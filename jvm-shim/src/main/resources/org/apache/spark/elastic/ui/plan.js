@@ -70,6 +70,7 @@ function contracted({ nodes, edges }) {
   const readers = new Map(all.map(({ nodeId }) => [nodeId, []]));
   const isRead = new Set();
   for (const { fromId, toId } of edges) {
+    if (!readers.has(toId)) continue;
     readers.get(fromId)?.push(toId);
     isRead.add(toId);
   }
@@ -84,24 +85,31 @@ function contracted({ nodes, edges }) {
   return shown.map((node) => ({ ...node, readers: [...new Set(next(node.nodeId))] }));
 }
 
-/** Columns from what is read to the result. */
+/**
+ * Columns from what is read to the result. Each node stands just before the first that reads it, so that no line leads
+ * behind a box between them, and nodes in the order of what reads them, so that lines do not cross.
+ */
 function columns(nodes) {
-  const depths = new Map(nodes.map(({ nodeId }) => [nodeId, 0]));
+  const ahead = new Map(nodes.map(({ nodeId }) => [nodeId, 0]));
   // As many rounds as the longest way has steps.
   for (let changed = true, rounds = 0; changed && rounds <= nodes.length; rounds += 1) {
     changed = false;
     for (const { nodeId, readers } of nodes) {
-      for (const reader of readers) {
-        if (depths.get(reader) <= depths.get(nodeId)) {
-          depths.set(reader, depths.get(nodeId) + 1);
-          changed = true;
-        }
-      }
+      const steps = Math.max(-1, ...readers.map((reader) => ahead.get(reader))) + 1;
+      changed ||= steps !== ahead.get(nodeId);
+      ahead.set(nodeId, steps);
     }
   }
   const found = [];
-  for (const node of nodes) (found[depths.get(node.nodeId)] ??= []).push(node);
-  return found.filter(Boolean);
+  for (const node of nodes) (found[ahead.get(node.nodeId)] ??= []).push(node);
+  const rows = new Map();
+  const row = ({ readers }) => Math.min(...readers.map((reader) => rows.get(reader)));
+  const stacks = found.filter(Boolean);
+  for (const stack of stacks) {
+    stack.sort((one, other) => (one.readers.length && other.readers.length ? row(one) - row(other) : 0));
+    stack.forEach(({ nodeId }, place) => rows.set(nodeId, place));
+  }
+  return stacks.reverse();
 }
 
 /** What is said of a node, in lines. */
@@ -118,7 +126,8 @@ function linesOf(node, decided) {
   const { written, read } = decided;
   const count = written ? change(written.before, written.after) : number(read.before);
   if (!read) return [`${count} partitions`, "not written yet"];
-  const tasks = `read by ${number(read.after ?? read.before)} tasks`;
+  const readers = read.after ?? read.before;
+  const tasks = `read by ${number(readers)} ${readers === 1 ? "task" : "tasks"}`;
   const skew = read.sizes ? `, skew ${number(skewOf(read.sizes))} ×` : "";
   return [`${count} partitions`, `${bytes(decided.size)} written`, tasks + skew];
 }

@@ -312,6 +312,25 @@ def test_a_narrow_window_needs_no_scrolling_sideways(app: Application, browser: 
         assert narrow.fits()
 
 
+@pytest.mark.matrix
+def test_it_has_its_distances_and_its_weights_with_each_bootstrap(app: Application, query: Watched) -> None:
+    def style(place: Locator, name: str) -> str:
+        return str(place.evaluate("(node, name) => getComputedStyle(node)[name]", name))
+
+    page = query.page
+    expect(page.locator(".elastic-timeline path.partitions").last).to_be_attached()
+    assert style(page.locator(".elastic-sample").first, "marginRight") == "16px"
+    state = page.get_by_role("heading", name=QUERY).locator("> span")
+    assert style(state.nth(1), "marginLeft") == "8px"
+    assert style(state.nth(2), "fontWeight") == "400"
+    # The buttons are at the right edge of the chart.
+    whole, chart = page.get_by_role("button", name="Show the whole time"), page.get_by_role("application")
+    (button, canvas) = (place.first.bounding_box() for place in (whole, chart))
+    assert button is not None
+    assert canvas is not None
+    assert abs(button["x"] + button["width"] - canvas["x"] - canvas["width"]) < 8
+
+
 def test_it_is_dark_where_sparks_ui_is(app: Application, browser: Browser) -> None:
     def ground(scheme: str) -> str:
         with watched(browser, address(app), scheme="dark" if scheme == "dark" else "light") as found:

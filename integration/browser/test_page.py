@@ -355,7 +355,7 @@ def test_pictures_for_the_readme(app: Application, browser: Browser, tmp_path: P
     with watched(browser, address(app), height=760, scheme="dark") as dark:
         expect(queries(dark.page).get_by_role("link", name="totals")).to_be_visible()
         dark.picture(folder / "overview.png")
-    for picture in folder.iterdir():
+    for picture in folder.glob("*.png"):
         assert 10_000 < picture.stat().st_size < MOST_PICTURE, picture.name
 
 

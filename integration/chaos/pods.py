@@ -15,7 +15,7 @@ import yaml
 from attrs import define, field
 
 from integration.chaos.rows import INTO_FILES, Feeder, Tail
-from integration.chaos.settings import ADAPTIVE, CONF, LOG4J, NO_RESTARTS, RESTARTS, STATEFUL_AT
+from integration.chaos.settings import ADAPTIVE, CONF, LOG4J, MOST, NO_RESTARTS, RESTARTS, STATEFUL_AT
 from integration.chaos.standalone import APP
 from integration.chaos.world import READ_S, World
 from integration.chart.helm import NAMESPACE, render
@@ -114,7 +114,7 @@ class Pods(World):
         return found
 
     def wanted_executors(self) -> tuple[int, str]:
-        return self.most, "executors that the bounds ask for"
+        return self.most, "executors that the application keeps"
 
     def pods(self, labels: str) -> list[dict[str, Any]]:
         """Return the pods with these labels that run and were not told to end, the oldest first."""
@@ -244,7 +244,7 @@ def _values(folder: Path, restarts: dict[str, str]) -> dict[str, Any]:
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "application": program,
         "driver": {**small, "memory": "1g", "memoryOverhead": "512m"},
-        "executors": {**small, "memory": "640m", "memoryOverhead": "384m", "min": 1, "max": 3},
+        "executors": {**small, "memory": "640m", "memoryOverhead": "384m", "min": MOST, "max": MOST},
         "checkpoints": {"claim": _CLAIM, "path": str(folder)},
         "sparkConf": {
             key: value for key, value in conf.items() if key not in _NOT_HERE and not key.startswith(_NEITHER)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from attrs import define, field
 
-from integration.kubernetes.application import Data
+from integration.kubernetes.application import IN_FORCE_S, Data
 from integration.streaming.waiting import eventually
 
 
@@ -24,7 +24,7 @@ class Figures:
         begun = time.time()
         yield
         ended = time.time()
-        eventually(lambda: data.written()[-1] > ended, "the query goes on", every_s=0.2)
+        eventually(lambda: data.written()[-1] > ended, "the query goes on", IN_FORCE_S, every_s=0.2)
         took = next(at for at in data.written() if at > ended) - begun
         gap = data.longest_gap_since(begun)
         self.rows.append(

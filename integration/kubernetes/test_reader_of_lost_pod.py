@@ -1,4 +1,4 @@
-"""Tests that a task which reads from a pod that goes gives up soon, with our timeouts and with Spark's."""
+"""Tests that a task which reads from a pod that goes gives up soon: by Spark's own timeouts after 75 s."""
 
 from __future__ import annotations
 
@@ -24,19 +24,13 @@ _READS_S = 4.0
 # A micro-batch that is undisturbed, once more for what was lost, and the timeouts.
 _GIVEN_UP_S = 75.0
 _SLOW_READER = Path(__file__).with_name("apps") / "slow_reader.py"
-SPARKS_OWN = {
-    "spark.shuffle.io.connectionCreationTimeout": None,
-    "spark.shuffle.io.connectionTimeout": None,
-}
 _ONE_BY_ONE = {"spark.reducer.maxReqsInFlight": "1", "spark.reducer.maxBlocksInFlightPerAddress": "1"}
 
 
-@pytest.fixture(scope="module", params=[{}, SPARKS_OWN], ids=["ours", "sparks_own"])
-def app(
-    request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Application]:
+@pytest.fixture(scope="module")
+def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
     policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), **_ONE_BY_ONE, **request.param}
+    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), **_ONE_BY_ONE}
     folder = tmp_path_factory.mktemp("reader")
     with in_client_mode(cluster, folder, conf, program=_SLOW_READER) as running:
         running.data.feed.start()
@@ -66,16 +60,12 @@ def idle_while_another_reads(app: Application) -> str:
     return str(pods[found])
 
 
-def test_a_task_that_reads_from_a_pod_that_goes(
-    app: Application, request: pytest.FixtureRequest, figures: Figures
-) -> None:
-    timeouts = request.node.callspec.id
-    with figures.of(f"a pod is deleted while a task reads from it, timeouts {timeouts}", app.data):
+def test_a_task_that_reads_from_a_pod_that_goes(app: Application, figures: Figures) -> None:
+    with figures.of("a pod is deleted while a task reads from it", app.data):
         lost = idle_while_another_reads(app)
         app.lose(lost, delete)
         app.wait_for(_EXECUTORS)
-    if timeouts == "ours":
-        assert float(figures.rows[-1]["longest gap of output"]) < _GIVEN_UP_S
+    assert float(figures.rows[-1]["longest gap of output"]) < _GIVEN_UP_S
 
 
 def test_the_output_is_exact(app: Application) -> None:

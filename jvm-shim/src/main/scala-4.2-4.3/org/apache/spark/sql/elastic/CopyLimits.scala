@@ -25,7 +25,7 @@ import org.apache.spark.util.Utils
  * @param isOver whether the copy is not wanted any more
  */
 private[elastic] final class CopyLimits(
-    tasks: Int,
+    val tasks: Int,
     bytesPerSecond: Long,
     places: () => Seq[String],
     isOver: () => Boolean) {
@@ -48,7 +48,7 @@ private[elastic] final class CopyLimits(
 
   private def inFewJobs(rows: RDD[InternalRow], written: () => Long) = {
     val (from, before) = (System.nanoTime(), written())
-    new InFewJobs(rows, this, tasks, () => pause(from, () => written() - before))
+    new InFewJobs(rows, this, () => pause(from, () => written() - before))
   }
 
   /** A product's tasks run where one of its sides prefers; that of one element has the other side's partitions. */
@@ -72,17 +72,16 @@ private object CopyLimits {
 }
 
 /** Collects its rows, or what is made of each partition, in a job for each partition. Never sent to executors. */
-private final class InFewJobs[T: ClassTag](rows: RDD[T], limits: CopyLimits, atOnce: Int, pause: () => Unit)
-    extends RDD[T](rows) {
+private final class InFewJobs[T: ClassTag](rows: RDD[T], limits: CopyLimits, pause: () => Unit) extends RDD[T](rows) {
   override def getPartitions: Array[Partition] = rows.partitions
   override def compute(split: Partition, context: TaskContext): Iterator[T] = rows.iterator(split, context)
 
   override def mapPartitions[U: ClassTag](f: Iterator[T] => Iterator[U], preservesPartitioning: Boolean): RDD[U] =
-    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), limits, atOnce, pause)
+    new InFewJobs(rows.mapPartitions(f, preservesPartitioning), limits, pause)
 
   override def collect(): Array[T] = {
     val properties = sparkContext.getLocalProperties
-    val all = StateCopy.parallel(rows.partitions.indices, atOnce) { partition =>
+    val all = StateCopy.parallel(rows.partitions.indices, limits.tasks) { partition =>
       limits.check()
       sparkContext.setLocalProperties(Utils.cloneProperties(properties))
       // The function that this runs on executors is Spark's.

@@ -156,11 +156,13 @@ private[elastic] final class QueryRun(val execution: StreamExecution, control: Q
   def planned(plan: SparkPlan): Unit =
     try {
       val batch = session.sparkContext.getLocalProperty(CurrentExecution.BatchIdKey)
-      val scans = plan.collect { case scan @ StreamOf(_) => scan }
-      if (scans.nonEmpty && batch != null && batch.toLong > lastPlanned) {
-        lastPlanned = batch.toLong
-        val (rows, behind) = PartitionOffsets.toRead(scans)
-        control.events.offer(BatchPlanned(query, run, lastPlanned, rows, behind))
+      if (batch != null && batch.toLong > lastPlanned) {
+        val scans = plan.collect { case scan @ StreamOf(_) => scan }
+        if (scans.nonEmpty) {
+          lastPlanned = batch.toLong
+          val (rows, behind) = PartitionOffsets.toRead(scans)
+          control.events.offer(BatchPlanned(query, run, lastPlanned, rows, behind))
+        }
       }
     } catch {
       case Harmless(e) => logDebug(s"spark-elastic: query $called: what a batch reads was not reported", e)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +12,7 @@ import psutil
 from integration.chaos.faults import Fault, LosesExecutors, Missed
 from integration.chaos.pods import Pods
 from integration.kubernetes import losses
-from integration.kubernetes.kubectl import Refused
+from integration.kubernetes.kubectl import Kubectl, Refused
 from integration.kubernetes.node import Node
 from integration.kubernetes.objects import QUOTA, apply, remove
 
@@ -25,9 +24,11 @@ class _LosesPod(LosesExecutors[Pods]):
 
     where = "kubernetes"
 
-    @abstractmethod
+    how: Callable[[Kubectl, str], None]
+
     def lose(self, world: Pods, pod: str) -> None:
         """Let Kubernetes lose a pod. Raises Refused."""
+        self.how(world.kubectl, pod)
 
     def strike(self, world: Pods, query: str, chance: random.Random) -> str:
         running = world.executor_pods()
@@ -47,30 +48,22 @@ class _LosesPod(LosesExecutors[Pods]):
 
 class DeletePod(_LosesPod):
     name = "pod_deleted"
-
-    def lose(self, world: Pods, pod: str) -> None:
-        losses.delete(world.kubectl, pod)
+    how = staticmethod(losses.delete)
 
 
 class KillPod(_LosesPod):
     name = "pod_killed"
-
-    def lose(self, world: Pods, pod: str) -> None:
-        losses.kill(world.kubectl, pod)
+    how = staticmethod(losses.kill)
 
 
 class EvictPod(_LosesPod):
     name = "pod_evicted"
-
-    def lose(self, world: Pods, pod: str) -> None:
-        losses.evict(world.kubectl, pod)
+    how = staticmethod(losses.evict)
 
 
 class FillMemory(_LosesPod):
     name = "pod_out_of_memory"
-
-    def lose(self, world: Pods, pod: str) -> None:
-        losses.fill_memory(world.kubectl, pod)
+    how = staticmethod(losses.fill_memory)
 
 
 class LatePod(DeletePod):

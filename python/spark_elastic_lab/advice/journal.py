@@ -12,8 +12,6 @@ from spark_elastic_lab.advice.costs import warm
 from spark_elastic_lab.advice.told import QueryLog, Told
 from spark_elastic_lab.advice.trigger import Trigger
 
-_PARTITIONS = "spark.sql.shuffle.partitions"
-_SPARKS_OWN = 200
 #: The first Spark that can re-partition state.
 _MOVES_STATE = (4, 2)
 
@@ -107,4 +105,4 @@ def moves_state(spark: str) -> bool:
 
 def _partitions(query: QueryLog) -> int:
     known = [one.partitions for one in warm(query.batches) or query.batches if one.partitions]
-    return round(median(known)) if known else int(query.conf.get(_PARTITIONS, _SPARKS_OWN))
+    return round(median(known)) if known else query.session_partitions

@@ -25,6 +25,7 @@ _STREAM = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
 #: The property that marks the plugin's own jobs, as in its `CurrentExecution.scala`.
 _OURS = "spark.elastic.own"
 _LONGEST_TEXT = 200
+_PARTITIONS, _SPARKS_OWN = "spark.sql.shuffle.partitions", 200
 _PLUGIN = "org.apache.spark.elastic.ElasticPlugin"
 
 
@@ -97,6 +98,8 @@ class StageFacts:
     empty: int
     sizes: tuple[int, ...]
     line: Line
+    writers: int
+    blocks: int
     slots: int
     conf: Mapping[str, str]
 
@@ -124,6 +127,8 @@ class Work:
     longest_ms: int = 0
     spilled_bytes: int = 0
     line: Line = field(factory=Line)
+    writers: int = 0
+    blocks: int = 0
 
     def add(self, stage: StageFacts) -> None:
         """Add a stage."""
@@ -136,14 +141,17 @@ class Work:
         self.longest_ms = max(self.longest_ms, stage.longest_ms)
         self.spilled_bytes += stage.spilled_bytes
         self.line.join(stage.line)
+        self.writers += stage.writers
+        self.blocks += stage.blocks
 
 
 @frozen(kw_only=True)
 class MicroBatch:
     """A committed micro-batch; `read` and `work` are its stages before and after shuffles.
 
-    `partitions` is that of its state, else of its shuffles, None if it has neither. `behind` is the number of
-    rows that its sources had and it did not read, None if unknown. `slots` are those at its end.
+    `partitions` is that of its state, else of its shuffles, None if it has neither. Tasks write shuffles of
+    `written` partitions, which Spark may join before they are read. `behind` is the number of rows that its
+    sources had and it did not read, None if unknown. `slots` are those at its end.
     """
 
     run: str
@@ -153,6 +161,7 @@ class MicroBatch:
     reported: int
     rows: int
     partitions: int | None
+    written: int
     state_rows: int
     state_bytes: int
     behind: int | None
@@ -184,6 +193,11 @@ class QueryLog:
         """Its name, or its id if it has none."""
         return self.name or self.query
 
+    @property
+    def session_partitions(self) -> int:
+        """The partitions of a shuffle in its session."""
+        return int(self.conf.get(_PARTITIONS, _SPARKS_OWN))
+
 
 @define
 class _Running:
@@ -194,6 +208,8 @@ class _Running:
     durations: list[int] = field(factory=list)
     sizes: dict[int, int] = field(factory=dict)
     line: Line = field(factory=Line)
+    writers: int = 0
+    blocks: int = 0
     failed: int = 0
     run_ms: int = 0
     gc_ms: int = 0
@@ -345,6 +361,8 @@ class Told:
         stage.spilled_bytes += metrics["Disk Bytes Spilled"]
         stage.input_bytes += source["Bytes Read"]
         stage.written_bytes += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+        stage.writers += metrics["Shuffle Write Metrics"]["Shuffle Records Written"] > 0
+        stage.blocks += read["Remote Blocks Fetched"] + read["Local Blocks Fetched"]
         stage.rows += rows
         stage.empty += rows == 0
 
@@ -383,6 +401,8 @@ class Told:
             empty=running.empty,
             sizes=tuple(size for _, size in sorted(sizes.items())),
             line=running.line,
+            writers=running.writers,
+            blocks=running.blocks,
             slots=self.slots.at(completed),
             conf=conf,
         )
@@ -442,6 +462,7 @@ class Told:
                 reported=started + took,
                 rows=rows,
                 partitions=max(counts) if counts else work.tasks // work.stages if work.stages else None,
+                written=max(counts) if counts else query.session_partitions,
                 state_rows=sum(one["numRowsTotal"] for one in operators),
                 state_bytes=sum(map(_state_bytes, operators)),
                 behind=sum(behind) if behind else None,

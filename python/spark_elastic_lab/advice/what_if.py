@@ -87,7 +87,9 @@ def what_if(
     logs = {query.title: query for query in told.queries.values()}
     costs, left_out = {}, []
     for spec in plain.queries:
-        measured = measure(_with_own_slots(logs[spec.name], told), spec)
+        log = logs[spec.name]
+        new_store = log.stateful and not log.rocksdb and spec.moves_state
+        measured = measure(_with_own_slots(log, told), spec, new_store=new_store)
         if measured is None:
             left_out.append(f"{spec.name} has fewer than {FEWEST} micro-batches after its first ones")
         else:
@@ -96,16 +98,18 @@ def what_if(
         raise TooLittle("; ".join(left_out) or "no query has read rows")
     known = {name: KnownCost(cost=one.cost, source_tasks=one.read_tasks) for name, one in costs.items()}
     scenario = scenario_of(found, seed, known)
-    scenario = evolve(
+    recorded = evolve(
         scenario,
         queries=tuple(query for query in scenario.queries if query.name in costs),
         max_lag_s=objective_s,
     )
+    queries = (evolve(query, cost=costs[query.name].with_plugin) for query in recorded.queries)
+    scenario = evolve(recorded, queries=tuple(queries))
     loads = scenario.loads()
     bounds = {query.name: _most_slots(query, loads[query.name], objective_s) for query in scenario.queries}
     settings = {f"spark.elastic.query.{name}.upperBound": str(most) for name, most in bounds.items()}
     cores = scenario.cluster.cores
-    was = recorded_run(found, scenario)
+    was = recorded_run(found, recorded)
     outcomes = [_outcome(was, cores)]
     outcomes += [_outcome(one, cores) for one in simulate(evolve(scenario, settings=settings), _POLICIES)]
     return WhatIf(

@@ -150,15 +150,19 @@ class BatchCost:
     """The cost of one query's micro-batches.
 
     `fixed_ms` is the cost of each batch, `task_ms` of each task without rows; those of the first stage cost
-    `read_task_ms` instead, unless that is None. `read_us` and `work_us` are the
-    costs of a row in one slot, in the first and the second stage; without `work_us` there is no second stage.
-    `hot_key` is the share of rows with the same key, and so in one task. `jitter` is the standard deviation
-    of the logarithm of the durations, as measured: 0.1 is 10 %. Raises ValueError for negative numbers.
+    `read_task_ms` instead, unless that is None. A task of the first stage also takes `read_write_us` for each
+    partition of the shuffle that it writes, and one of the second stage `work_write_us`, if it writes another
+    one. `read_us` and `work_us` are the costs of a row in one slot, in the first and the second stage;
+    without `work_us` there is no second stage. `hot_key` is the share of rows with the same key, and so in
+    one task. `jitter` is the standard deviation of the logarithm of the durations, as measured: 0.1 is 10 %.
+    Raises ValueError for negative numbers.
     """
 
     fixed_ms: float = field(default=300.0, validator=ge(0))
     task_ms: float = field(default=20.0, validator=ge(0))
     read_task_ms: float | None = field(default=None, validator=optional(ge(0)))
+    read_write_us: float = field(default=0.0, validator=ge(0))
+    work_write_us: float = field(default=0.0, validator=ge(0))
     read_us: float = field(default=20.0, validator=ge(0))
     work_us: float = field(default=80.0, validator=ge(0))
     hot_key: float = field(default=0.0, validator=and_(ge(0), le(1)))
@@ -169,22 +173,23 @@ class BatchCost:
         """Whether there is a second stage."""
         return self.work_us > 0
 
-    def read_ms(self, rows: int, tasks: int, largest: float, slots: float, shared: bool = False) -> float:
-        """Estimate the first stage (ms); `largest` is the share of the largest source partition."""
-        task_ms = self.task_ms if self.read_task_ms is None else self.read_task_ms
-        return _stage_ms(task_ms, rows * self.read_us / 1_000, tasks, largest, slots, shared)
-
     def work_ms(self, rows: int, tasks: int, slots: float, shared: bool = False) -> float:
         """Estimate the second stage (ms)."""
         if not self.has_shuffle:
             return 0.0
-        return _stage_ms(self.task_ms, rows * self.work_us / 1_000, tasks, self.hot_key, slots, shared)
+        task_ms = self.task_ms + tasks * self.work_write_us / 1_000
+        return _stage_ms(task_ms, rows * self.work_us / 1_000, tasks, self.hot_key, slots, shared)
 
     def batch_ms(
         self, rows: int, sources: int, largest: float, partitions: int, slots: float, shared: bool = False
     ) -> float:
-        """Estimate a whole micro-batch (ms) without jitter, on more than 0 slots, which may be `shared`."""
-        read = self.read_ms(rows, sources, largest, slots, shared)
+        """Estimate a whole micro-batch (ms) without jitter, on more than 0 slots, which may be `shared`.
+
+        `largest` is the share of the largest of its `sources`, the partitions that it reads.
+        """
+        task_ms = self.task_ms if self.read_task_ms is None else self.read_task_ms
+        task_ms += partitions * self.read_write_us / 1_000
+        read = _stage_ms(task_ms, rows * self.read_us / 1_000, sources, largest, slots, shared)
         return self.fixed_ms + read + self.work_ms(rows, partitions, slots, shared)
 
 

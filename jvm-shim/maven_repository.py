@@ -184,7 +184,8 @@ def main() -> None:
     print(f"spark-submit --repositories {folder.resolve().as_uri()} --packages one of these")
     lacks = missing(jars[0].with_suffix(".pom").read_bytes())
     if lacks:
-        print(f"Maven Central would want more: {', '.join(lacks)} (pyproject.toml: Source in urls, authors)")
+        where = "SPARK_ELASTIC_REPOSITORY, and authors in pyproject.toml"
+        print(f"Maven Central would want more: {', '.join(lacks)} ({where})")
 
 
 if __name__ == "__main__":

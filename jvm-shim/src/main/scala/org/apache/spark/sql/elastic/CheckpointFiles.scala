@@ -2,7 +2,8 @@ package org.apache.spark.sql.elastic
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.{ExecutionException, Phaser}
+import java.util.concurrent.Phaser
+import java.util.concurrent.atomic.AtomicReference
 
 import scala.util.Using
 
@@ -10,7 +11,6 @@ import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
 
-import org.apache.spark.SparkException
 import org.apache.spark.network.util.LimitedInputStream
 import org.apache.spark.util.ThreadUtils
 
@@ -101,12 +101,20 @@ private[elastic] final class CheckpointFiles(folder: Path, conf: Configuration) 
 private[elastic] object CheckpointFiles {
   val Threads = 8
 
-  /** Do something for each of these, several at once. A failure is that of one of them. */
-  def parallel[A, B](threads: String, of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] =
-    try
-      ThreadUtils.parmap(of, threads, atOnce) { one =>
-        try body(one)
-        catch { case e: Error => throw new ExecutionException(e) } // a future that fails with an Error never completes
-      }
-    catch { case e: SparkException if e.getCause != null => throw e.getCause } // says more than its wrapper
+  /**
+   * Do something for each of these, several at once, and return when all threads are done: the caller may then delete
+   * what they were writing. After a failure nothing more is begun.
+   */
+  def parallel[A, B](threads: String, of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] = {
+    val failure = new AtomicReference[Throwable]
+    val found = ThreadUtils.parmap(of, threads, atOnce) { one =>
+      // A future that fails with an Error would never complete.
+      if (failure.get != null) None
+      else
+        try Some(body(one))
+        catch { case e: Throwable => failure.compareAndSet(null, e); None }
+    }
+    Option(failure.get).foreach(throw _)
+    found.flatten
+  }
 }

@@ -9,14 +9,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from integration.go_modules import Unavailable
+from integration.go_modules import Unavailable, programs_of
 from integration.kubernetes.images import Images
+from integration.kubernetes.monitoring import ADAPTER
 from integration.kubernetes.parts import programs
+from integration.monitoring.prometheus import PROMETHEUS
 
 
 def main() -> None:
     try:
         programs()
+        for module in (PROMETHEUS, ADAPTER):
+            programs_of(module)
         with tempfile.TemporaryDirectory() as scratch:
             Images(Path(scratch, "images")).stand_in()
     except Unavailable as error:

@@ -63,15 +63,19 @@ class Feed(Steady):
 
 @define
 class Data:
-    """Input, checkpoint and output of the program, in one folder that all pods have at the same path."""
+    """Input, checkpoint and output of the program, in one folder that all pods have at the same path.
+
+    `keys` is the number of keys that the feed begins with.
+    """
 
     folder: Path
+    keys: int = _KEYS
     values: Values = field(init=False)
     feed: Feed = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        self.values = Values(self.input, _KEYS)
+        self.values = Values(self.input, self.keys)
         for place in (self.output, self.checkpoint):
             place.mkdir()
         for place in (self.folder, self.input, self.output, self.checkpoint):

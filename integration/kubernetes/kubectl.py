@@ -16,7 +16,7 @@ class Refused(Exception):
 
 
 class Kubectl:
-    """kubectl with the rights of a kubeconfig, in one namespace."""
+    """kubectl with the rights of a kubeconfig, in one namespace; "": in those that objects name."""
 
     def __init__(self, program: Path, config: Path, namespace: str = "default") -> None:
         self.config = config
@@ -39,7 +39,8 @@ class Kubectl:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line, which needs `environment`."""
-        return [str(self._program), f"--namespace={self.namespace}", *arguments]
+        within = [f"--namespace={self.namespace}"] if self.namespace else []
+        return [str(self._program), *within, *arguments]
 
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = _COMMAND_S) -> str:
         """Return what a command prints. Raises Refused, and TimeoutExpired."""

@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 
 
 class Values:
-    """A folder of Parquet files, each with one value of every key."""
+    """A folder of Parquet files, each with one value of every key; new files have `keys` keys."""
 
     def __init__(self, folder: Path, keys: int) -> None:
         folder.mkdir()
         self.folder = folder
-        self._keys = keys
+        self.keys = keys
         self._parts = 0
 
     def put(self, files: int) -> None:
         """Add files, each at once and complete."""
         for _ in range(files):
-            keys = pa.array(range(self._keys), pa.int64())
+            keys = pa.array(range(self.keys), pa.int64())
             values = pc.add(pc.multiply(keys, 3), self._parts)
             hidden = self.folder / f".{self._parts}.new"
             pq.write_table(pa.table({"key": keys, "value": values}), hidden)

@@ -1,9 +1,10 @@
 """Keep count and sum of the values of each key, from Parquet files, until the process ends.
 
 A repeated micro-batch replaces its first output. While there is a file OUTPUT/ill, micro-batches fail. FILES
-is the largest number of files in a micro-batch, 1 if it is not given.
+is the largest number of files in a micro-batch, by default 1. After the shuffle each row keeps its slot, but
+no processor, for ROW_MS ms, by default 0. TRIGGER is the time between two triggers.
 
-usage: steady_upserts.py INPUT CHECKPOINT OUTPUT [FILES]
+usage: steady_upserts.py INPUT CHECKPOINT OUTPUT [FILES [ROW_MS TRIGGER]]
 """
 
 import sys
@@ -12,7 +13,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-source, checkpoint, output, files = (*sys.argv[1:], "1")[:4]
+given = sys.argv[1:]
+source, checkpoint, output, files, row_ms, trigger = (
+    *given,
+    *("1", "0", "300 milliseconds")[len(given) - 3 :],
+)
 spark = SparkSession.builder.appName("steady upserts").getOrCreate()
 
 
@@ -23,6 +28,9 @@ def write(batch: DataFrame, number: int) -> None:
 
 
 rows = spark.readStream.schema("key long, value long").option("maxFilesPerTrigger", files).parquet(source)
+if int(row_ms) > 0:
+    # Enough tasks for any number of slots to share.
+    rows = rows.repartition(12, "key").where(f"reflect('java.lang.Thread', 'sleep', {row_ms}L) = 'null'")
 totals = rows.groupBy("key").agg(F.count("*").alias("n"), F.sum("value").alias("total"))
 writer = totals.writeStream.outputMode("update").queryName("upserts").option("checkpointLocation", checkpoint)
-writer.trigger(processingTime="300 milliseconds").foreachBatch(write).start().awaitTermination()
+writer.trigger(processingTime=trigger).foreachBatch(write).start().awaitTermination()

@@ -72,10 +72,14 @@ def test_prometheus_asks_where_the_metrics_are_and_whom_the_service_names() -> N
     (job,) = yaml.safe_load(having("yaml", "scrape_configs")[0].text)["scrape_configs"]
     assert job["metrics_path"] == "/elastic/metrics/"
     kept, *given = job["relabel_configs"]
-    labels = [name.partition("_service_label_")[2] for name in kept["source_labels"]]
     service = manifest("reactive-hpa").one("Service", "driver")
-    found = {re.sub(r"\W", "_", name): value for name, value in service["metadata"]["labels"].items()}
-    assert kept["regex"] == ";".join(found[label] for label in labels)
+    found = {
+        f"__meta_kubernetes_service_label_{re.sub(r'[^a-z]', '_', name)}": value
+        for name, value in service["metadata"]["labels"].items()
+    }
+    (port,) = service["spec"]["ports"]
+    found["__meta_kubernetes_endpointslice_port_name"] = port["name"]
+    assert kept["regex"] == ";".join(found[label] for label in kept["source_labels"])
     # What autoscalers select by.
     assert {each["target_label"] for each in given} == {"namespace", "service"}
 

@@ -257,10 +257,11 @@ def in_client_mode(
     cores: float = 0.2,
     pod: Mapping[str, object] | None = None,
     program: Path = PROGRAM,
+    arguments: Sequence[str] = (),
 ) -> Iterator[Application]:
     """Run a program with its driver on this machine; pods of executors ask for `cores`, and have `pod`.
 
-    A setting that is None is left out.
+    A setting that is None is left out. `arguments` are those of the program behind the number of files.
     """
     data = Data(folder / "data")
     template = folder / "executor.yaml"
@@ -284,7 +285,7 @@ def in_client_mode(
     }
     kubectl = cluster.kubectl.within(NAMESPACE)
     given = {key: value for key, value in settings.items() if value is not None}
-    command = [str(program), *data.arguments]
+    command = [str(program), *data.arguments, *arguments]
     with _submitted(cluster, folder, ["--deploy-mode", "client"], given, command) as process:
         try:
             port = process.wait_for_line(r"Successfully started service 'SparkUI' on port (\d+)", _START_S)[1]

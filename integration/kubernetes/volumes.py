@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -19,6 +19,14 @@ def shared(folder: Path, name: str, claim: str) -> str:
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim}, "spec": bound},
     ]
     return yaml.safe_dump_all(objects)
+
+
+def spare(folders: Sequence[Path], storage_class: str) -> str:
+    """Return volumes of a storage class, one for each folder, for claims that come later, as YAML."""
+    # What Spark claims since 4.0.
+    for_one = {"accessModes": ["ReadWriteOncePod"], "storageClassName": storage_class}
+    volumes = [_volume(folder, f"{storage_class}-{number}", for_one) for number, folder in enumerate(folders)]
+    return yaml.safe_dump_all(volumes)
 
 
 def _volume(folder: Path, name: str, spec: Mapping[str, object]) -> dict[str, object]:

@@ -9,8 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from integration.chart.helm import HELM
 from integration.go_modules import Unavailable, programs_of
 from integration.kubernetes.images import Images
+from integration.kubernetes.kubeflow import OPERATOR
 from integration.kubernetes.monitoring import ADAPTER
 from integration.kubernetes.parts import programs
 from integration.monitoring.prometheus import PROMETHEUS
@@ -19,7 +21,7 @@ from integration.monitoring.prometheus import PROMETHEUS
 def main() -> None:
     try:
         programs()
-        for module in (PROMETHEUS, ADAPTER):
+        for module in (HELM, PROMETHEUS, ADAPTER, OPERATOR):
             programs_of(module)
         with tempfile.TemporaryDirectory() as scratch:
             Images(Path(scratch, "images")).stand_in()

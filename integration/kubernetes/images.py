@@ -65,11 +65,11 @@ class Images:
             self._buildah("rmi", name)
         return archive
 
-    def program(self, program: Path, name: str) -> Path:
-        """Return an archive of an image that has one program and nothing else."""
+    def program(self, program: Path, name: str, base: str = "scratch") -> Path:
+        """Return an archive of an image that runs a program; by default it has nothing else."""
         archive = self._folder / f"{program.name}.tar"
         (self._folder / "Dockerfile.program").write_text(
-            f'FROM scratch\nCOPY {program.name} /\nENTRYPOINT ["/{program.name}"]\n'
+            f'FROM {base}\nCOPY {program.name} /\nENTRYPOINT ["/{program.name}"]\n'
         )
         with locked("kubernetes-images"):
             file = self._folder / "Dockerfile.program"

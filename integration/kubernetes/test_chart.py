@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from integration.chart.helm import RELEASE
+from integration.go_modules import is_built
 from integration.kubernetes.application import IN_FORCE_S, QUERY, Data
 from integration.kubernetes.chart import Release, installed
 from integration.kubernetes.cluster import Cluster
+from integration.kubernetes.images import Images
+from integration.kubernetes.kubeflow import OPERATOR, operator_on
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module", params=["reactive", "adaptive"])
+OPERATED = pytest.param(
+    "kubeflow",
+    marks=pytest.mark.skipif(
+        not is_built(OPERATOR),
+        reason="kubeflow's operator has not been built yet: make test-kubernetes does it",
+    ),
+)
+
+
+@pytest.fixture(scope="module", params=["reactive", "adaptive", OPERATED])
 def release(
-    request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    images: Images,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Release]:
-    more: dict[str, Any] = {"policy": bounds(1)} if request.param == "adaptive" else {}
-    data = Data(tmp_path_factory.mktemp(f"chart-{request.param}") / "data")
-    with installed(cluster, data, request.param, **more) as running:
-        yield running
+    """Install the chart in one of its modes, or as an application of kubeflow's operator."""
+    kind = request.param
+    chosen: dict[str, Any] = {} if kind == "reactive" else {"policy": bounds(1)}
+    data = Data(tmp_path_factory.mktemp(f"chart-{kind}") / "data")
+    with ExitStack() as running:
+        if kind == "kubeflow":
+            running.enter_context(operator_on(cluster, images))
+            chosen["operator"] = kind
+        mode = "reactive" if kind == "reactive" else "adaptive"
+        yield running.enter_context(installed(cluster, data, mode, **chosen))
 
 
 def bounds(count: int) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds, change_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.streaming.waiting import eventually
@@ -17,15 +16,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", 1)
-
-
-@pytest.fixture(scope="module")
-def app(cluster: Cluster, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
-    with in_client_mode(cluster, tmp_path_factory.mktemp("client"), conf) as running:
-        running.data.feed.start()
+def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    with at_bounds(cluster, tmp_path_factory.mktemp("client"), 1) as running:
         yield running
 
 
@@ -34,17 +26,17 @@ def test_the_query_begins_with_one_executor(app: Application) -> None:
     assert len(app.pods()) == 1
 
 
-def test_raised_bounds_bring_pods_and_partitions(app: Application, policy: Path, figures: Figures) -> None:
+def test_raised_bounds_bring_pods_and_partitions(app: Application, figures: Figures) -> None:
     with figures.of("bounds 1 to 3, client mode", app.data):
-        write_bounds(policy, 3)
+        change_bounds(app, 3)
         app.wait_for(3)
     assert len(app.running()) == 3
     assert "executors_requested" in app.reasons()
 
 
-def test_lowered_bounds_give_pods_back(app: Application, policy: Path, figures: Figures) -> None:
+def test_lowered_bounds_give_pods_back(app: Application, figures: Figures) -> None:
     with figures.of("bounds 3 to 1, client mode", app.data):
-        write_bounds(policy, 1)
+        change_bounds(app, 1)
         app.wait_for(1)
     eventually(lambda: len(app.pods()) == 1, "the other pods have gone", IN_FORCE_S, every_s=0.5)
 

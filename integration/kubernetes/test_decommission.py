@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.leftovers import tied
@@ -33,11 +33,8 @@ def moves(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, moves: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), **(STORAGE if moves else {})}
-    with in_client_mode(cluster, tmp_path_factory.mktemp("decommission"), conf) as running:
-        running.data.feed.start()
-        running.wait_for(_EXECUTORS)
+    folder, conf = tmp_path_factory.mktemp("decommission"), STORAGE if moves else {}
+    with at_bounds(cluster, folder, _EXECUTORS, conf) as running:
         yield running
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.node import Node
@@ -20,13 +20,9 @@ _EXECUTORS = 2
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, other: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
     # The first executors are where there is most room: on the new node.
     cluster.kubectl.run("cordon", cluster.nodes[0].place.name)
-    with in_client_mode(cluster, tmp_path_factory.mktemp("drained"), conf) as running:
-        running.data.feed.start()
-        running.wait_for(_EXECUTORS)
+    with at_bounds(cluster, tmp_path_factory.mktemp("drained"), _EXECUTORS) as running:
         cluster.kubectl.run("uncordon", cluster.nodes[0].place.name)
         yield running
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.kubernetes.application import IN_FORCE_S, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.bounds import bounded, change_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.objects import QUOTA, existing
 
@@ -18,16 +18,11 @@ _TOO_MANY_FAILURES = 11
 
 
 def test_refused_pods_end_an_application_without_the_setting(cluster: Cluster, tmp_path: Path) -> None:
-    policy = write_bounds(tmp_path / "policy.yaml", 1)
-    conf = {
-        **AT_BOUNDS,
-        "spark.elastic.policyFile": str(policy),
-        "spark.executor.maxNumFailures": None,
-    }
-    with in_client_mode(cluster, tmp_path / "application", conf) as app:
+    conf = {**bounded(tmp_path, 1), "spark.executor.maxNumFailures": None}
+    with in_client_mode(cluster, tmp_path, conf) as app:
         app.data.feed.start()
         app.wait_for(1)
         with existing(app.kubectl, QUOTA):
-            write_bounds(policy, 2)
+            change_bounds(app, 2)
             assert app.process.wait(IN_FORCE_S) == _TOO_MANY_FAILURES, app.process.log_tail()
     assert "Max number of executor failures" in app.process.log.read_text(errors="replace")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds, change_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.node import Node
@@ -28,18 +28,8 @@ _LEAVES_SOON = {
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", 1)
-
-
-@pytest.fixture(scope="module")
-def app(
-    cluster: Cluster, other: Node, policy: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Application]:
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
-    with in_client_mode(cluster, tmp_path_factory.mktemp("kubelet"), conf, pod=_LEAVES_SOON) as running:
-        running.data.feed.start()
-        running.wait_for(1)
+def app(cluster: Cluster, other: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    with at_bounds(cluster, tmp_path_factory.mktemp("kubelet"), 1, pod=_LEAVES_SOON) as running:
         yield running
 
 
@@ -48,9 +38,9 @@ def is_ready(cluster: Cluster, node: Node) -> bool:
     return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
-def have_executors(app: Application, cluster: Cluster, policy: Path, nodes: list[Node]) -> None:
+def have_executors(app: Application, cluster: Cluster, nodes: list[Node]) -> None:
     """Have an executor on each of these nodes, one for each time that it is named."""
-    write_bounds(policy, 1)
+    change_bounds(app, 1)
     eventually(lambda: len(app.running()) == 1, "one executor", IN_FORCE_S, every_s=0.5)
     for node in cluster.nodes:
         cluster.kubectl.run("cordon", node.place.name)
@@ -58,7 +48,7 @@ def have_executors(app: Application, cluster: Cluster, policy: Path, nodes: list
         cluster.kubectl.run("uncordon", node.place.name)
         if count == 1:
             app.kubectl.run("delete", "pod", app.running()[0])
-        write_bounds(policy, count)
+        change_bounds(app, count)
         app.wait_for(count)
         cluster.kubectl.run("cordon", node.place.name)
     assert app.nodes() == [node.place.name for node in nodes]
@@ -67,9 +57,9 @@ def have_executors(app: Application, cluster: Cluster, policy: Path, nodes: list
 
 
 def test_executors_outlive_their_kubelet_and_are_replaced_when_it_is_back(
-    app: Application, cluster: Cluster, policy: Path, other: Node, figures: Figures
+    app: Application, cluster: Cluster, other: Node, figures: Figures
 ) -> None:
-    have_executors(app, cluster, policy, [other] * _EXECUTORS)
+    have_executors(app, cluster, [other] * _EXECUTORS)
     before = set(app.running())
     with figures.of("kubelet of the node with both executors gone, node not ready", app.data):
         other.kill_kubelet()
@@ -88,10 +78,10 @@ def test_executors_outlive_their_kubelet_and_are_replaced_when_it_is_back(
 
 
 def test_a_node_that_falls_silent_and_is_removed(
-    app: Application, cluster: Cluster, policy: Path, archive: Path, figures: Figures
+    app: Application, cluster: Cluster, archive: Path, figures: Figures
 ) -> None:
     first, lost = cluster.nodes[0], cluster.add_node(images=[archive])
-    have_executors(app, cluster, policy, [first, lost])
+    have_executors(app, cluster, [first, lost])
     with figures.of("node with one of two executors silent, removed once it is not ready", app.data):
         cluster.cut(lost)
         eventually(lambda: not is_ready(cluster, lost), "the node is not ready", every_s=0.5)

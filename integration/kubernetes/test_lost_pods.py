@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.kubectl import Kubectl
@@ -20,11 +20,7 @@ _EXECUTORS = 2
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
-    with in_client_mode(cluster, tmp_path_factory.mktemp("lost"), conf) as running:
-        running.data.feed.start()
-        running.wait_for(_EXECUTORS)
+    with at_bounds(cluster, tmp_path_factory.mktemp("lost"), _EXECUTORS) as running:
         yield running
 
 

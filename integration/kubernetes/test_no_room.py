@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode, number_of
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.bounds import at_bounds, bounded, change_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.images import ELASTIC_IMAGE
@@ -22,16 +22,8 @@ _WANTED = 3
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", 1)
-
-
-@pytest.fixture(scope="module")
-def app(cluster: Cluster, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy)}
-    with in_client_mode(cluster, tmp_path_factory.mktemp("room"), conf) as running:
-        running.data.feed.start()
-        running.wait_for(1)
+def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    with at_bounds(cluster, tmp_path_factory.mktemp("room"), 1) as running:
         yield running
 
 
@@ -45,10 +37,10 @@ def newest(app: Application) -> int:
     return max(number_of(pod["metadata"]) for pod in app.pods())
 
 
-def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, figures: Figures) -> None:
+def test_pods_without_room_are_asked_for_once(app: Application, figures: Figures) -> None:
     with existing(app.kubectl, filler("1700m")):
         app.kubectl.run("wait", "--for=condition=Ready", "pod/filler", "--timeout=60s")
-        write_bounds(policy, _WANTED)
+        change_bounds(app, _WANTED)
         eventually(lambda: len(app.pods()) == _WANTED, "pods are asked for", IN_FORCE_S, every_s=0.2)
         asked = newest(app)
         app.goes_on()
@@ -68,13 +60,13 @@ def test_pods_without_room_are_asked_for_once(app: Application, policy: Path, fi
     ids=["quota", "limits"],
 )
 def test_pods_that_the_api_server_refuses(
-    app: Application, policy: Path, rule: Object, said: str, figures: Figures
+    app: Application, rule: Object, said: str, figures: Figures
 ) -> None:
-    write_bounds(policy, 1)
+    change_bounds(app, 1)
     app.wait_for(1)
     eventually(lambda: len(app.pods()) == 1, "the other pods have gone", IN_FORCE_S, every_s=0.2)
     with existing(app.kubectl, rule):
-        write_bounds(policy, _WANTED)
+        change_bounds(app, _WANTED)
         app.process.wait_for_line(said, IN_FORCE_S)
         app.goes_on()
         assert (len(app.pods()), app.slots()) == (1, 1)
@@ -88,15 +80,10 @@ def test_the_output_is_exact(app: Application) -> None:
 
 
 def test_an_image_that_arrives_late(
-    app: Application, cluster: Cluster, policy: Path, tmp_path: Path, figures: Figures
+    app: Application, cluster: Cluster, tmp_path: Path, figures: Figures
 ) -> None:
     late = "localhost/late:1"
-    write_bounds(policy, 1)
-    conf = {
-        **AT_BOUNDS,
-        "spark.elastic.policyFile": str(policy),
-        "spark.kubernetes.executor.container.image": late,
-    }
+    conf = {**bounded(tmp_path, 1), "spark.kubernetes.executor.container.image": late}
     app.process.stop()
     with in_client_mode(cluster, tmp_path, conf) as other:
         other.data.feed.start()

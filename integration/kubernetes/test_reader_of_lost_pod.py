@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.kubernetes.application import IN_FORCE_S, Application, in_client_mode
-from integration.kubernetes.bounds import AT_BOUNDS, write_bounds
+from integration.kubernetes.application import IN_FORCE_S, Application
+from integration.kubernetes.bounds import at_bounds
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.figures import Figures
 from integration.kubernetes.losses import delete
@@ -29,12 +29,8 @@ _ONE_BY_ONE = {"spark.reducer.maxReqsInFlight": "1", "spark.reducer.maxBlocksInF
 
 @pytest.fixture(scope="module")
 def app(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
-    policy = write_bounds(tmp_path_factory.mktemp("policy") / "policy.yaml", _EXECUTORS)
-    conf = {**AT_BOUNDS, "spark.elastic.policyFile": str(policy), **_ONE_BY_ONE}
     folder = tmp_path_factory.mktemp("reader")
-    with in_client_mode(cluster, folder, conf, program=_SLOW_READER) as running:
-        running.data.feed.start()
-        running.wait_for(_EXECUTORS)
+    with at_bounds(cluster, folder, _EXECUTORS, _ONE_BY_ONE, program=_SLOW_READER) as running:
         yield running
 
 

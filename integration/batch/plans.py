@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -67,3 +68,10 @@ def decisions(journal: Path) -> list[StageEntry]:
     """Return all decisions about stages in the journal in a folder."""
     files = sorted(journal.glob("*.jsonl*"))
     return [entry for file in files for _, entry in read_journal(file) if isinstance(entry, StageEntry)]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare two values; sums of floating point numbers depend on the order of the rows."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6)
+    return bool(one == other)

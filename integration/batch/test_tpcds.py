@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.batch.plans import PATIENT, asked
+from integration.batch.plans import PATIENT, asked, same
 from integration.batch.tpcds import generate, queries
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
@@ -35,13 +34,6 @@ def unlimited(text: str) -> str:
 def ordered(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
     """Return rows in an order that the last digits of floating point numbers do not change."""
     return sorted(rows, key=lambda row: [f"{v:.5g}" if isinstance(v, float) else repr(v) for v in row])
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare two values; sums of floating point numbers depend on the order of the rows."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-6)
-    return bool(one == other)
 
 
 def test_all_queries_answer_the_same(jvm: Driver, tables: Path) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.batch.plans import PATIENT, asked
+from integration.batch.plans import PATIENT, asked, same
 from integration.batch.tpch import generate, queries, register
 from integration.streaming.driver import PLUGIN, Driver
 from integration.streaming.waiting import eventually
@@ -23,13 +22,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tpch")
     generate(folder, SCALE)
     return folder
-
-
-def same(one: Any, other: Any) -> bool:
-    """Compare two values; sums of floating point numbers depend on the order of the rows."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9)
-    return bool(one == other)
 
 
 @pytest.mark.parametrize("broadcast", ["10m", "-1"])

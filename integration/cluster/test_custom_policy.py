@@ -6,7 +6,6 @@ Their module is not part of the installation: the driver's Python finds it by it
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from integration.cluster.lines import ONE_SLOT_EACH, Lines, start_slow
 from integration.cluster.lines import lines as lines
 from integration.streaming.driver import Driver
 from integration.streaming.http import Client
+from integration.streaming.launch import python_that_finds
 from integration.streaming.waiting import eventually
 from spark_elastic.core.actions import Decision
 from spark_elastic.core.policies.policy import AskPolicy, PolicyAnswered
@@ -76,13 +76,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def app(master: Cluster, jvm: Driver, tables: Tables, folder: Path) -> Iterator[Application]:
     (folder / "shift_plan.py").write_text(POLICIES)
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
     conf = {
         **ONE_SLOT_EACH,
         "spark.elastic.schedulerMode": "adaptive",
-        "spark.elastic.python": str(python),
+        "spark.elastic.python": python_that_finds(folder),
         "spark.ui.enabled": "true",
         "spark.elastic.slotIdleTimeout": "2s",
         "spark.elastic.maxExecutors": str(WORKERS),

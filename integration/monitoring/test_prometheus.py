@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from integration.go_modules import is_built, missing_go
 from integration.monitoring.prometheus import DASHBOARD, PROMETHEUS, Prometheus, PrometheusClient
 from integration.streaming.conftest import jvm as jvm
 from integration.streaming.driver import PLUGIN, Driver
+from integration.streaming.launch import python_that_finds
 from integration.streaming.waiting import eventually
 
 pytestmark = [
@@ -43,13 +43,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def driver(jvm: Driver, folder: Path) -> Iterator[str]:
     """Run a query that has all metrics but those of Kafka; return the address of the driver's UI."""
     (folder / "always_two.py").write_text(POLICY)
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
     conf = {
         **PLUGIN,
         "spark.ui.enabled": "true",
-        "spark.elastic.python": str(python),
+        "spark.elastic.python": python_that_finds(folder),
         "spark.elastic.schedulerMode": "adaptive",
         "spark.elastic.policy": "always_two:Two",
         f"spark.elastic.query.{QUERY}.lowerBound": "1",

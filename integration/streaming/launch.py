@@ -26,6 +26,14 @@ AT_ONCE = {
 }
 
 
+def python_that_finds(folder: Path) -> str:
+    """Return a Python for the policy process that finds the modules in a folder."""
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
 @contextmanager
 def submitted(
     application: str,

@@ -47,7 +47,8 @@ _POOLS = (
 _DECLARES_STATE = "Starting Streaming TransformWithStateInPandas Python worker."
 _CONVERTED = ": Convert the checkpoint to RocksDB"
 _ENTRY = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d{3} )", re.MULTILINE)
-_ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (.*)", re.MULTILINE)
+# An uncaught exception is named in the next line.
+_ERROR = re.compile(r"^\S+ ERROR (\w+\$?): (Uncaught exception in thread .*\n.*|.*)", re.MULTILINE)
 #: Spark's log entries at level ERROR when executors are lost, or when a batch fails on purpose.
 KNOWN_ERRORS = (
     r"TaskSchedulerImpl: Lost executor ",
@@ -78,6 +79,10 @@ KNOWN_ERRORS = (
     r"TaskSchedulerImpl: Lost an executor \S+ \(already removed\)",
     # A rescale that loses its executors or its storage is rolled back.
     r"(StateRewriter|OfflineStateRepartitionRunner): State re\w+ failed",
+    # A quota, or something else in Kubernetes, refuses pods.
+    r"ExecutorPodsAllocator: Failed to create executor pod \d+",
+    # Spark waits a second for the pod of its driver, so that executors find it, and then starts all the same.
+    r"Utils: Uncaught exception in thread \S+ io\.fabric8\.\S+\.KubernetesClientTimeoutException",
 )
 
 
@@ -301,7 +306,7 @@ def unknown_errors(log: str) -> dict[str, int]:
     """Count the error lines of no known cause in drivers' logs."""
     found: dict[str, int] = {}
     for match in _ERROR.finditer(log):
-        line = f"{match[1]}: {match[2][:200]}"
+        line = f"{match[1]}: {' '.join(match[2].splitlines())[:200]}"
         if not any(re.match(known, line) for known in KNOWN_ERRORS):
             found[line] = found.get(line, 0) + 1
     return found

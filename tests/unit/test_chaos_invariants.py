@@ -90,8 +90,15 @@ def test_only_errors_of_the_list_are_known() -> None:
         "12:00:00.1 ERROR TaskSchedulerImpl: Lost executor 1 on host: gone\n"
         "12:00:00.2 ERROR ElasticDriver: spark-elastic: could not start\n"
         "12:00:00.3 WARN ElasticDriver: no error\n"
+        "12:00:00.4 ERROR Utils: Uncaught exception in thread Thread-4\n"
+        "io.fabric8.kubernetes.client.KubernetesClientTimeoutException: Timed out waiting\n"
+        "12:00:00.5 ERROR Utils: Uncaught exception in thread Thread-4\n"
+        "java.lang.NullPointerException\n"
     )
-    assert invariants.unknown_errors(log) == {"ElasticDriver: spark-elastic: could not start": 1}
+    assert invariants.unknown_errors(log) == {
+        "ElasticDriver: spark-elastic: could not start": 1,
+        "Utils: Uncaught exception in thread Thread-4 java.lang.NullPointerException": 1,
+    }
 
 
 def test_each_python_process_that_declares_state_leaves_a_port_open(world: World) -> None:

@@ -2,7 +2,7 @@ package org.apache.spark.sql.elastic
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.concurrent.Phaser
+import java.util.concurrent.{ExecutionException, Phaser}
 import java.util.concurrent.atomic.AtomicReference
 
 import scala.util.Using
@@ -103,16 +103,19 @@ private[elastic] object CheckpointFiles {
 
   /**
    * Do something for each of these, several at once, and return when all threads are done: the caller may then delete
-   * what they were writing. After a failure nothing more is begun.
+   * what they were writing. After a failure nothing more is begun. An Error is the cause of an ExecutionException.
    */
   def parallel[A, B](threads: String, of: Seq[A], atOnce: Int = Threads)(body: A => B): Seq[B] = {
-    val failure = new AtomicReference[Throwable]
+    val failure = new AtomicReference[Exception]
     val found = ThreadUtils.parmap(of, threads, atOnce) { one =>
-      // A future that fails with an Error would never complete.
       if (failure.get != null) None
       else
         try Some(body(one))
-        catch { case e: Throwable => failure.compareAndSet(null, e); None }
+        catch {
+          case e: Exception => failure.compareAndSet(null, e); None
+          // A future that fails with one never completes.
+          case e: Error => failure.compareAndSet(null, new ExecutionException(e)); None
+        }
     }
     Option(failure.get).foreach(throw _)
     found.flatten

@@ -128,6 +128,9 @@ class Executing(QueryState):
     def due_reached(self, step: Step) -> None:
         """Continue to the next phase; growth that is overdue, or may be tried again, counts as a change."""
         if self.ends_at is not None and step.now >= self.ends_at:
+            if step.share.total > 0:  # an executor comes at the moment at which the wait ends
+                self._look_for_executors(step)
+                return
             assert self.alone_since is not None
             step.fail_without_resources(step.now - self.alone_since)
             return

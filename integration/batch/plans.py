@@ -70,8 +70,8 @@ def decisions(journal: Path) -> list[StageEntry]:
     return [entry for file in files for _, entry in read_journal(file) if isinstance(entry, StageEntry)]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any, tolerance: float = 1e-9) -> bool:
     """Compare two values; sums of floating point numbers depend on the order of the rows."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-6)
+        return math.isclose(one, other, rel_tol=tolerance)
     return bool(one == other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ SMALL = {
     # So few rows have groups whose sum is 0, by which some queries divide.
     "spark.sql.ansi.enabled": "false",
 }
+
+
+close = partial(same, tolerance=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -59,4 +63,4 @@ def test_all_queries_answer_the_same(jvm: Driver, tables: Path) -> None:
         found = answers[True][name]
         assert len(found) == len(expected), name
         for one, other in zip(found, expected, strict=True):
-            assert all(map(same, one, other)), f"{name}: {one} instead of {other}"
+            assert all(map(close, one, other)), f"{name}: {one} instead of {other}"

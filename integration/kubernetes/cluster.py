@@ -118,6 +118,11 @@ class Cluster:
         self.kubectl.run(*ready, f"--timeout={_READY_S:.0f}s", timeout_s=2 * _READY_S)
         return node
 
+    def load(self, image: Path) -> None:
+        """Give all nodes that are there an image, from its archive."""
+        for node in self.nodes:
+            node.load(image)
+
     def cut(self, node: Node) -> None:
         """Let a node fall silent: nothing gets to it or its pods, or from there, and no connection ends."""
         self._network.cut(node.place.address)

@@ -27,9 +27,7 @@ def operator_on(cluster: Cluster, images: Images) -> Iterator[None]:
     chart bring templates for these.
     """
     program = programs_of(OPERATOR)["spark-operator"]
-    archive = images.program(program, f"{_REGISTRY}/{_REPOSITORY}:{_TAG}", SPARK_IMAGE)
-    for node in cluster.nodes:
-        node.load(archive)
+    cluster.load(images.program(program, f"{_REGISTRY}/{_REPOSITORY}:{_TAG}", SPARK_IMAGE))
     values = {
         "image": {"registry": _REGISTRY, "repository": _REPOSITORY, "tag": _TAG, "pullPolicy": "Never"},
         "webhook": {"enable": False},

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -67,7 +66,7 @@ class Monitoring:
 @contextmanager
 def prometheus_on(cluster: Cluster, images: Images) -> Iterator[PrometheusClient]:
     """Run Prometheus, as the service `prometheus` in the namespace `monitoring`; it goes with the block."""
-    _load(cluster, images.program(programs_of(PROMETHEUS)["prometheus"], _PROMETHEUS_IMAGE))
+    cluster.load(images.program(programs_of(PROMETHEUS)["prometheus"], _PROMETHEUS_IMAGE))
     kubectl = cluster.kubectl.within(PLACE)
     with applied(cluster.kubectl, list(_prometheus())):
         _wait_for(kubectl, "prometheus")
@@ -78,7 +77,7 @@ def prometheus_on(cluster: Cluster, images: Images) -> Iterator[PrometheusClient
 @contextmanager
 def monitored(cluster: Cluster, images: Images) -> Iterator[Monitoring]:
     """Run Prometheus and the adapter, which brings its metrics to Kubernetes; they go with the block."""
-    _load(cluster, images.program(programs_of(ADAPTER)["adapter"], _ADAPTER_IMAGE))
+    cluster.load(images.program(programs_of(ADAPTER)["adapter"], _ADAPTER_IMAGE))
     with prometheus_on(cluster, images) as prometheus, applied(cluster.kubectl, list(_adapter())):
         _wait_for(cluster.kubectl.within(PLACE), "prometheus-adapter")
         cluster.kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{_EXTERNAL}")
@@ -104,11 +103,6 @@ def scrape_config() -> Mapping[str, Any]:
     )
     found: Mapping[str, Any] = yaml.safe_load(block)
     return found
-
-
-def _load(cluster: Cluster, archive: Path) -> None:
-    for node in cluster.nodes:
-        node.load(archive)
 
 
 def _wait_for(kubectl: Kubectl, deployment: str) -> None:

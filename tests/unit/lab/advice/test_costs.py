@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from attrs import evolve
 
-from spark_elastic_lab.advice.costs import FEWEST, measure, warm
+from spark_elastic_lab.advice.costs import FEWEST, Measured, measure, warm
 from spark_elastic_lab.advice.told import MicroBatch
 from spark_elastic_lab.simulator.query import QuerySpec
 from spark_elastic_lab.simulator.source import SourceSpec
 from tests.unit.lab.advice.facts import batch, work
 
 SPEC = QuerySpec(name="counts")
+NOTHING: Mapping[str, Any] = {}
 
 
 def batches(count: int = 20) -> list[MicroBatch]:
@@ -48,14 +52,20 @@ def test_fewer_partitions_cost_less_by_their_tasks() -> None:
     assert many - few == pytest.approx(990, rel=0.02)
 
 
-def test_with_the_plugin_a_task_writes_to_fewer_partitions() -> None:
-    """Each of 2 tasks has rows for 50 of 200 partitions."""
-    recorded = [
-        evolve(one, written=200, read=evolve(one.read, writers=2), work=evolve(one.work, blocks=100))
+def measured(*, read: Mapping[str, Any] = NOTHING, work: Mapping[str, Any] = NOTHING) -> Measured:
+    """Return the cost of micro-batches whose stages differ in these fields; shuffles have 200 partitions."""
+    changed = [
+        evolve(one, written=200, read=evolve(one.read, **read), work=evolve(one.work, **work))
         for one in batches()
     ]
-    found = measure(recorded, SPEC)
+    found = measure(changed, SPEC)
     assert found is not None
+    return found
+
+
+def test_with_the_plugin_a_task_writes_to_fewer_partitions() -> None:
+    """Each of 2 tasks has rows for 50 of 200 partitions."""
+    found = measured(read={"writers": 2}, work={"blocks": 100})
     assert found.cost.read_write_us == 0
     assert found.cost.read_task_ms == pytest.approx(60)
     # 0.6 ms for each of the 50.
@@ -69,23 +79,13 @@ def test_with_the_plugin_a_task_writes_to_fewer_partitions() -> None:
 
 
 def test_what_a_task_writes_takes_no_longer_than_the_task() -> None:
-    recorded = [
-        evolve(one, written=200, read=evolve(one.read, writers=1), work=evolve(one.work, blocks=200))
-        for one in batches()
-    ]
-    found = measure(recorded, SPEC)
-    assert found is not None
+    found = measured(read={"writers": 1}, work={"blocks": 200})
     assert found.with_plugin.read_task_ms == 0
     assert found.with_plugin.read_write_us == pytest.approx(300)
 
 
 def test_tasks_between_two_shuffles_write_too() -> None:
-    recorded = [
-        evolve(one, written=200, work=evolve(one.work, stages=2, writers=100, blocks=1_000))
-        for one in batches()
-    ]
-    found = measure(recorded, SPEC)
-    assert found is not None
+    found = measured(work={"stages": 2, "writers": 100, "blocks": 1_000})
     # 10 partitions for each task, in both stages.
     assert found.with_plugin.work_write_us == pytest.approx(2 * 6_000 / 200)
     assert found.cost.task_ms - found.with_plugin.task_ms == pytest.approx(12)
@@ -100,9 +100,7 @@ def test_new_state_is_in_another_store() -> None:
 
 def test_what_is_outside_of_stages_is_fixed() -> None:
     """Tasks of 10 ms in 100 waves would leave 160 ms; stages took no longer than 900 ms."""
-    quick = [evolve(one, work=evolve(one.work, wall_ms=900)) for one in batches()]
-    found = measure(quick, SPEC)
-    assert found is not None
+    found = measured(work={"wall_ms": 900})
     assert found.cost.fixed_ms == pytest.approx(500 + 150)
 
 

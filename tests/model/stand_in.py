@@ -121,6 +121,10 @@ class StandIn(RuleBasedStateMachine):
                 else:
                     self.excused = True
                     self.runs_now(query)
+            case FailQuery(query=query, message=str()) if self.phase.get(query) == "running":
+                # It has waited too long without executors; a slow end is answered late, but comes.
+                self.outcome(order, well)
+                self.ends(query, order.message)
             case CancelQuery(query=query) if query in self.phase:
                 # A slow stop is answered late, but the query ends nevertheless.
                 self.stopped.add(query)

@@ -116,7 +116,7 @@ class ResumedLives(Lives):
                 known = self.facts[query].checkpoint_partitions or self.facts[query].session_partitions
                 self.partitions.setdefault(query, known)
                 self.phase[query] = "running"
-            case FailQuery(query=query) if self.phase.get(query) in ("held", "failed"):
+            case FailQuery(query=query) if self.phase.get(query) in ("held", "failed") or order.message:
                 self.ends_unheard(query)
             case CancelQuery(query=query):
                 self.ends_unheard(query)

@@ -18,6 +18,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from integration.commands import output_of
 from spark_elastic_tools.maven import cache_dir, locked
 
 _GO = (1, 24)
@@ -139,14 +140,5 @@ def go(arguments: list[str], folder: Path) -> str:
     """Run a command of Go in a folder and return what it prints. Raises Unavailable if it fails."""
     # Behind whatever else runs on the machine, and untouched by what else is set for Go.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "auto", "GOFLAGS": "", "GOWORK": "off"}
-    done = subprocess.run(
-        ["nice", "-n", "19", "go", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=_BUILD_S,
-    )
-    if done.returncode != 0:
-        raise Unavailable(f"go {' '.join(arguments[:3])} failed: {(done.stdout + done.stderr)[-3000:]}")
-    return done.stdout
+    command = ["nice", "-n", "19", "go", *arguments]
+    return output_of(command, Unavailable, timeout_s=_BUILD_S, env=environment, folder=folder)

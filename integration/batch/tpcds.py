@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+from integration.commands import output_of
 from integration.spark_suites.suite_jars import suite_jars
 from spark_elastic_lab.demo.data import DataFailure
 
@@ -35,6 +35,4 @@ def generate(folder: Path, scale: float) -> None:
     if not program.exists():
         raise DataFailure("tpcgen-cli is not installed")
     command = [str(program), "tpcds", "parquet", "-s", str(scale), "--output-dir", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise DataFailure(f"tpcgen-cli failed: {result.stderr.strip()}")
+    output_of(command, DataFailure)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import zipfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from integration.commands import output_of
 from integration.spark_suites.suite_jars import suite_jars
 from spark_elastic_lab.demo.data import DataFailure, generator
 
@@ -26,9 +26,7 @@ def generate(folder: Path, scale: float) -> None:
     if program is None:
         raise DataFailure("tpchgen-cli is not installed")
     command = [program, "parquet", "-s", str(scale), "--output-dir", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise DataFailure(f"tpchgen-cli failed: {result.stderr.strip()}")
+    output_of(command, DataFailure)
 
 
 def register(spark: SparkSession, folder: Path) -> None:

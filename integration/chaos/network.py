@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import psutil
 
+from integration.commands import output_of
 from spark_elastic_tools.maven import locked
 
 _COMMAND_S = 30.0
@@ -188,9 +188,6 @@ def _free_addresses() -> str:
 
 def _run(*command: str) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+        return output_of(command, NotAllowed, timeout_s=_COMMAND_S)
     except OSError as error:
         raise NotAllowed(f"{command[0]} cannot be run: {error.strerror}") from error
-    if done.returncode != 0:
-        raise NotAllowed(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout

@@ -28,7 +28,7 @@ class Source:
         return (module_folder(self.module, self.version) / self.file).read_text(encoding="utf-8")
 
 
-KEDA = Source("github.com/kedacore/keda/v2", "v2.18.3", "config/crd/bases/keda.sh_scaledobjects.yaml")
+KEDA = Source("github.com/kedacore/keda/v2", "v2.21.0", "config/crd/bases/keda.sh_scaledobjects.yaml")
 KUBEFLOW = Source(
     "github.com/kubeflow/spark-operator/v2",
     "v2.4.0",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
+from integration.commands import output_of
 from integration.go_modules import Module, programs_of
 
 # The cluster that it assumes where none is asked: as in its release, the Kubernetes that it is built with.
@@ -22,19 +23,16 @@ HELM = Module(
 FOLDER = Path(__file__).parents[2] / "conf" / "kubernetes"
 CHART = FOLDER / "chart"
 RELEASE, NAMESPACE = "orders", "spark"
+_HELM_S = 600.0
 
 
 class HelmError(Exception):
     """Helm refused what it was given; the message is what it said."""
 
 
-def helm(*arguments: str) -> str:
+def helm(*arguments: str, env: Mapping[str, str] | None = None) -> str:
     """Return what Helm prints. Raises HelmError, or Unavailable if it cannot be built."""
-    program = programs_of(HELM)["helm"]
-    run = subprocess.run([str(program), *arguments], capture_output=True, text=True)
-    if run.returncode != 0:
-        raise HelmError(run.stderr)
-    return run.stdout
+    return output_of([str(programs_of(HELM)["helm"]), *arguments], HelmError, timeout_s=_HELM_S, env=env)
 
 
 def render(example: Path, *options: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from integration.chart.helm import HELM
 from integration.go_modules import Unavailable, programs_of
 from integration.kubernetes.images import Images
+from integration.kubernetes.keda import KEDA
 from integration.kubernetes.kubeflow import OPERATOR
 from integration.kubernetes.monitoring import ADAPTER
 from integration.kubernetes.parts import programs
@@ -21,7 +22,7 @@ from integration.monitoring.prometheus import PROMETHEUS
 def main() -> None:
     try:
         programs()
-        for module in (HELM, PROMETHEUS, ADAPTER, OPERATOR):
+        for module in (HELM, PROMETHEUS, ADAPTER, KEDA, OPERATOR):
             programs_of(module)
         with tempfile.TemporaryDirectory() as scratch:
             Images(Path(scratch, "images")).stand_in()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +11,7 @@ from typing import Any
 import yaml
 from attrs import define
 
-from integration.chart.helm import CHART, HELM, RELEASE, HelmError
-from integration.go_modules import programs_of
+from integration.chart.helm import CHART, RELEASE, helm
 from integration.kubernetes.application import API, FILES_PER_BATCH, IN_FORCE_S, PROGRAM, QUERY, Data
 from integration.kubernetes.bounds import AT_BOUNDS
 from integration.kubernetes.cluster import Cluster
@@ -31,14 +29,10 @@ CLAIM, PLACE = "checkpoints", "/checkpoints"
 REPOSITORY, TAG = ELASTIC_IMAGE.rsplit(":", 1)
 
 
-def helm(kubectl: Kubectl, *arguments: str) -> str:
+def helm_on(kubectl: Kubectl, *arguments: str) -> str:
     """Return what Helm prints, with the rights and in the namespace of a kubectl. Raises HelmError."""
     own = {"KUBECONFIG": str(kubectl.config), "HELM_CACHE_HOME": str(kubectl.config.with_name("helm"))}
-    command = [str(programs_of(HELM)["helm"]), "--namespace", kubectl.namespace, *arguments]
-    run = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=600)
-    if run.returncode != 0:
-        raise HelmError(run.stderr + run.stdout)
-    return run.stdout
+    return helm("--namespace", kubectl.namespace, *arguments, env={**os.environ, **own})
 
 
 @define
@@ -55,7 +49,7 @@ class Release:
 
     def helm(self, *arguments: str) -> str:
         """Return what Helm prints. Raises HelmError."""
-        return helm(self.kubectl, *arguments)
+        return helm_on(self.kubectl, *arguments)
 
     def put(self, changed: Mapping[str, Any], *flags: str) -> None:
         """Install the release, or upgrade it, with values that differ in these, by their top level."""

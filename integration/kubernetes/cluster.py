@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from integration.chaos.network import NotAllowed, network
+from integration.commands import output_of
 from integration.go_modules import Unavailable
 from integration.kubernetes.groups import groups, remove_groups
 from integration.kubernetes.images import Images
@@ -290,6 +291,4 @@ _COREFILE = """\
 
 
 def _openssl(*arguments: str) -> None:
-    done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise ProcessFailure(f"openssl {arguments[0]}: {done.stderr.strip()}")
+    output_of(["openssl", *arguments], ProcessFailure)

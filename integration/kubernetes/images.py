@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from integration.commands import output_of
 from integration.go_modules import Unavailable
 from integration.kubernetes.leftovers import tied
 from spark_elastic_lab.demo.cluster import spark_home
@@ -171,7 +172,4 @@ def _debian(root: Path, archive: Path) -> None:
 
 
 def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_STEP_S, check=False)
-    if done.returncode != 0:
-        raise Unavailable(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-3000:]}")
-    return done.stdout
+    return output_of(command, Unavailable, timeout_s=_STEP_S)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
+
+from integration.commands import output_of
 
 _COMMAND_S = 120.0
 
@@ -44,18 +45,8 @@ class Kubectl:
 
     def run(self, *arguments: str, stdin: str = "", timeout_s: float = _COMMAND_S) -> str:
         """Return what a command prints. Raises Refused, and TimeoutExpired."""
-        done = subprocess.run(
-            self.command(*arguments),
-            env={**os.environ, **self.environment},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
+        env = {**os.environ, **self.environment}
+        return output_of(self.command(*arguments), Refused, timeout_s=timeout_s, stdin=stdin, env=env)
 
     def apply(self, text: str, *flags: str) -> str:
         """Apply objects, given as YAML."""

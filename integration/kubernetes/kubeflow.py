@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from integration.chart.crds import KUBEFLOW
 from integration.go_modules import Module, module_folder, programs_of
 from integration.kubernetes.application import IN_FORCE_S
-from integration.kubernetes.chart import helm
+from integration.kubernetes.chart import helm_on
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import SPARK_IMAGE, Images
 
@@ -40,10 +40,10 @@ def operator_on(cluster: Cluster, images: Images) -> Iterator[None]:
     file = kubectl.config.with_name("operator.yaml")
     file.write_text(json.dumps(values))
     try:
-        helm(kubectl, "install", _RELEASE, str(chart), "--values", str(file), *_INSTALLED)
+        helm_on(kubectl, "install", _RELEASE, str(chart), "--values", str(file), *_INSTALLED)
         yield
     finally:
-        helm(kubectl, "uninstall", _RELEASE, "--wait", "--ignore-not-found")
+        helm_on(kubectl, "uninstall", _RELEASE, "--wait", "--ignore-not-found")
         # Helm keeps these.
         kubectl.run("delete", f"--filename={chart / 'crds'}", "--ignore-not-found")
         cluster.kubectl.run("delete", "namespace", _PLACE, "--ignore-not-found", timeout_s=IN_FORCE_S)

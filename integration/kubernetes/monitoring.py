@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import yaml
-from attrs import frozen
 
 from integration.go_modules import Module, module_folder, programs_of
 from integration.kubernetes.application import IN_FORCE_S, MANIFESTS
@@ -29,7 +28,8 @@ PLACE = "monitoring"
 """The namespace of both."""
 _PROMETHEUS_IMAGE, _ADAPTER_IMAGE = "localhost/prometheus:1", "localhost/prometheus-adapter:1"
 _PORT = 9090
-_EXTERNAL = "external.metrics.k8s.io"
+EXTERNAL = "external.metrics.k8s.io"
+"""The group of metrics that autoscalers ask Kubernetes for."""
 # The objects of the adapter's release that serve external metrics; others are for what kubelets measure.
 _ADAPTER_OBJECTS = (
     "service-account",
@@ -44,23 +44,16 @@ _INTERVALS = ("--metrics-relist-interval=10s", "--metrics-max-age=1m")
 Object = dict[str, Any]
 
 
-@frozen
-class Monitoring:
-    """What answers on a cluster: Prometheus itself, and Kubernetes about external metrics."""
-
-    kubectl: Kubectl
-    prometheus: PrometheusClient
-
-    def external(self, namespace: str, metric: str, **labels: str) -> list[float]:
-        """Return the values of a metric as an autoscaler gets them; none if it is unknown."""
-        chosen = ",".join(f"{name}%3D{value}" for name, value in labels.items())
-        path = f"/apis/{_EXTERNAL}/v1beta1/namespaces/{namespace}/{metric}?labelSelector={chosen}"
-        try:
-            found = json.loads(self.kubectl.run("get", "--raw", path))["items"]
-        except Refused:
-            # The adapter does not know the metric before Prometheus has had it once.
-            return []
-        return [_quantity(each["value"]) for each in found]
+def external(kubectl: Kubectl, namespace: str, metric: str, **labels: str) -> list[float]:
+    """Return the values of a metric as an autoscaler gets them; none if it is unknown."""
+    chosen = ",".join(f"{name}%3D{value}" for name, value in labels.items())
+    path = f"/apis/{EXTERNAL}/v1beta1/namespaces/{namespace}/{metric}?labelSelector={chosen}"
+    try:
+        found = json.loads(kubectl.run("get", "--raw", path))["items"]
+    except Refused:
+        # An adapter does not know a metric before its source has had it once.
+        return []
+    return [_quantity(each["value"]) for each in found]
 
 
 @contextmanager
@@ -69,19 +62,19 @@ def prometheus_on(cluster: Cluster, images: Images) -> Iterator[PrometheusClient
     cluster.load(images.program(programs_of(PROMETHEUS)["prometheus"], _PROMETHEUS_IMAGE))
     kubectl = cluster.kubectl.within(PLACE)
     with applied(cluster.kubectl, list(_prometheus())):
-        _wait_for(kubectl, "prometheus")
+        wait_for(kubectl, "prometheus")
         (pod,) = kubectl.items("pods", "app=prometheus")
         yield PrometheusClient(f"http://{pod['status']['podIP']}:{_PORT}")
 
 
 @contextmanager
-def monitored(cluster: Cluster, images: Images) -> Iterator[Monitoring]:
+def adapted(cluster: Cluster, images: Images) -> Iterator[PrometheusClient]:
     """Run Prometheus and the adapter, which brings its metrics to Kubernetes; they go with the block."""
     cluster.load(images.program(programs_of(ADAPTER)["adapter"], _ADAPTER_IMAGE))
     with prometheus_on(cluster, images) as prometheus, applied(cluster.kubectl, list(_adapter())):
-        _wait_for(cluster.kubectl.within(PLACE), "prometheus-adapter")
-        cluster.kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{_EXTERNAL}")
-        yield Monitoring(cluster.kubectl, prometheus)
+        wait_for(cluster.kubectl.within(PLACE), "prometheus-adapter")
+        cluster.kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{EXTERNAL}")
+        yield prometheus
 
 
 @contextmanager
@@ -105,7 +98,8 @@ def scrape_config() -> Mapping[str, Any]:
     return found
 
 
-def _wait_for(kubectl: Kubectl, deployment: str) -> None:
+def wait_for(kubectl: Kubectl, deployment: str) -> None:
+    """Wait until all pods of a deployment are ready."""
     kubectl.run(
         "rollout", "status", f"deployment/{deployment}", f"--timeout={IN_FORCE_S:.0f}s", timeout_s=300
     )
@@ -203,9 +197,9 @@ def _adapter() -> Iterator[Object]:
     yield {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": f"v1beta1.{_EXTERNAL}"},
+        "metadata": {"name": f"v1beta1.{EXTERNAL}"},
         "spec": {
-            "group": _EXTERNAL,
+            "group": EXTERNAL,
             "version": "v1beta1",
             "groupPriorityMinimum": 100,
             "versionPriority": 100,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import psutil
 import yaml
 from attrs import frozen
 
+from integration.commands import output_of
 from integration.kubernetes.groups import make_groups
 from integration.kubernetes.leftovers import tied
 from integration.kubernetes.parts import CNI
@@ -237,10 +237,7 @@ class Node:
 
 
 def _output(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-    if done.returncode != 0:
-        raise ProcessFailure(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
+    return output_of(command, ProcessFailure, timeout_s=_COMMAND_S)
 
 
 def _reserved(cpu: float, memory: int) -> dict[str, str]:

@@ -14,6 +14,7 @@ from spark_elastic.runtime.port import JsonObject
 from spark_elastic.wire import decode_question
 
 STAGES_KEPT = 1_000
+"""How many decisions of streaming queries are kept, and as many of all others."""
 HISTOGRAM_BUCKETS = 12
 _LISTS = ("exchanges", "specs")
 
@@ -139,17 +140,19 @@ def _sizes(of_tasks: bool, found: list[int]) -> Sizes | None:
 class DecidedStages:
     """The last decisions, numbered from 1, and those that are not in the journal yet.
 
-    One thread adds them, and the loop's takes them for the journal; any thread may read them.
+    Those of streaming queries have room of their own: micro-batches never end, and their decisions must not
+    displace those of batches. One thread adds them, and the loop's takes them for the journal; any thread may read them.
     """
 
-    _kept: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
+    _streaming: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
+    _batch: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))
     _unwritten: deque[DecidedStage] = field(factory=deque)
     _numbers: count[int] = field(factory=lambda: count(1))
 
     def add(self, stage: JsonObject) -> None:
         """Add a question about a batch stage with its answer."""
         decided = DecidedStage(next(self._numbers), stage)
-        self._kept.append(decided)
+        (self._batch if decided.query is None else self._streaming).append(decided)
         self._unwritten.append(decided)
 
     def take_unwritten(self) -> Iterator[JsonObject]:
@@ -161,7 +164,8 @@ class DecidedStages:
 
     def newest_first(self) -> Sequence[DecidedStage]:
         """Return the last decisions, newest first."""
-        return tuple(reversed(self._kept.copy()))
+        kept = (*self._streaming.copy(), *self._batch.copy())
+        return tuple(sorted(kept, key=lambda decided: decided.number, reverse=True))
 
     def by_execution(self) -> Sequence[Sequence[DecidedStage]]:
         """Return the last decisions of each execution, newest first, like the executions.

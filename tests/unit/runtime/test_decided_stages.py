@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from spark_elastic.runtime.decided_stages import (
     HISTOGRAM_BUCKETS,
     STAGES_KEPT,
@@ -99,9 +101,11 @@ def test_what_a_streaming_query_runs_has_its_id() -> None:
     assert found == [[("8", "q1")] * 2, [("9", "q2")], [("7", None)]]
 
 
-def test_the_oldest_are_forgotten_and_numbers_go_on() -> None:
+@pytest.mark.parametrize(("often", "seldom"), [("8@q1:a", "7:a"), ("7:a", "8@q1:a")])
+def test_the_oldest_are_forgotten_but_not_for_those_of_another_kind(often: str, seldom: str) -> None:
     stages = DecidedStages()
+    stages.add(stage(seldom))
     for _ in range(STAGES_KEPT + 5):
-        stages.add({})
+        stages.add(stage(often))
     numbers = [decided.number for decided in stages.newest_first()]
-    assert numbers == list(range(STAGES_KEPT + 5, 5, -1))
+    assert numbers == [*range(STAGES_KEPT + 6, 6, -1), 1]

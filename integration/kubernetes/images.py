@@ -67,8 +67,10 @@ class Images:
         return archive
 
     def program(self, program: Path, name: str, base: str = "scratch") -> Path:
-        """Return an archive of an image that runs a program; by default it has nothing else."""
+        """Return an archive of an image that runs a program, made once; by default it has nothing else."""
         archive = self._folder / f"{program.name}.tar"
+        if archive.exists():
+            return archive
         (self._folder / "Dockerfile.program").write_text(
             f'FROM {base}\nCOPY {program.name} /\nENTRYPOINT ["/{program.name}"]\n'
         )

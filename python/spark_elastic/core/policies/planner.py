@@ -320,10 +320,9 @@ class Planner:
         own = record.settings or self.settings
         if not own.measures or isinstance(event, TaskEvent):
             return
-        memory = self._memories.get(record.facts.query)
-        if memory is None:
-            memory = self._memories[record.facts.query] = QueryMemory()
+        if record.facts.query not in self._memories:
             self._decided = 0  # its grant has to come before executors are requested for it
+        memory = self._memory(record.facts.query)
         if isinstance(event, ev.ActionFailed):
             self._row_limits.failed(event, memory)
             batches_not_kept(event, memory)
@@ -454,7 +453,7 @@ class Planner:
         """Restore what is kept beside the checkpoints of queries that no policy has decided about yet."""
         for query, record in records.items():
             if (record.settings or self.settings).measures:
-                memory = self._memories.setdefault(query, QueryMemory())
+                memory = self._memory(query)
                 if not memory.begun:
                     memory.begun = True
                     recall_batches(record, memory, turn)
@@ -466,8 +465,7 @@ class Planner:
         queries = {}
         for query, record in records.items():
             if (record.settings or self.settings).measures:
-                memory = self._memories.setdefault(query, QueryMemory())
-                queries[query] = query_metrics(record, memory, self.settings)
+                queries[query] = query_metrics(record, self._memory(query), self.settings)
         in_force = (record.requirements for record in records.values())
         return cluster_view(
             at, self.settings, pool, supply, self._since, self._startups.took_ms, self._executors, queries,
@@ -475,6 +473,13 @@ class Planner:
             needed=needed_slots(in_force, self.settings.max_parallelism),
             batch=self._batch.metrics(at) if supply.allowed else None,
         )  # fmt: skip
+
+    def _memory(self, query: str) -> QueryMemory:
+        """Return what is remembered of a query, nothing at first."""
+        memory = self._memories.get(query)
+        if memory is None:
+            memory = self._memories[query] = QueryMemory()
+        return memory
 
     def _limit(self, query: QueryMetrics, limits: tuple[SlotLimits, ...], turn: Turn) -> bool:
         """Apply the limits that policies state for a query; return whether they have changed."""

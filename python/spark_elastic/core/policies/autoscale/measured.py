@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from statistics import median, median_low
+from typing import NamedTuple
 
 from attrs import field, frozen
 
@@ -250,7 +251,8 @@ def most_that_fell_short(took: Mapping[int, float], room_ms: float) -> int:
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
 """The duration of batches if none of them has read rows."""
-_KEPT = 2_048
+KEPT = 2_048
+"""The number of queries for which findings are kept until the next decision."""
 
 
 @frozen(kw_only=True)
@@ -288,9 +290,8 @@ def measured(query: QueryMetrics, at: int | None = None) -> Measured | None:
 
     With `at` (epoch ms), one that runs counts too if it will take longer than it should.
     """
-    known = _Known(query)
-    running = None if at is None or query.running is None else _foreseen(query, _lasting(known), at)
-    return _measured(known, running)
+    known = Batches(query)
+    return from_batches(known, None if at is None else foreseen(query, known, at))
 
 
 # ---- The running micro-batch. It shows a flood as it begins; its commit would show it when the rows have
@@ -312,7 +313,7 @@ def is_far(took_ms: float, interval_ms: int) -> bool:
     return 0 < _FAR * interval_ms < took_ms
 
 
-def _foreseen(query: QueryMetrics, lasting: _Lasting, at: int) -> Sample | None:
+def foreseen(query: QueryMetrics, known: Batches, at: int) -> Sample | None:
     """Return the running micro-batch as it will be committed, None if it is not long or is unknown.
 
     A limited one is long if it would be without its limit.
@@ -328,13 +329,14 @@ def _foreseen(query: QueryMetrics, lasting: _Lasting, at: int) -> Sample | None:
     # In whole intervals, so that not every decision has to look at it anew.
     each = interval or LONG_MS
     took = float((at - running.at) // each * each)
-    model, is_long = lasting.model, took >= least
+    lasting, is_long = _lasting(known), took >= least
+    model = lasting.model
     is_known = model is not None and model.samples >= LEAST_SAMPLES
     if model is not None and (is_known or (last is not None and is_far(last.duration_ms, interval))):
         rows, busy = running.input_rows, kept_busy(partitions or slots, slots)
         all_rows = rows + (running.behind or 0)
         if is_long or model.batch_ms(all_rows, busy) >= least:
-            most = _FURTHEST * max(one.rows_per_batch for one in (*query.earlier, *query.samples))
+            most = _FURTHEST * lasting.most_rows
             is_long = is_long or model.batch_ms(min(all_rows, most), busy) >= least
             took = max(took, model.batch_ms(min(rows, most), busy))
     if not is_long:
@@ -346,33 +348,41 @@ def _foreseen(query: QueryMetrics, lasting: _Lasting, at: int) -> Sample | None:
     )  # fmt: skip
 
 
-class _Known:
-    """The inputs, compared by identity, since comparing each batch costs more than it saves."""
+class Batches:
+    """The micro-batches of a query, and what it takes to read them.
 
-    __slots__ = ("earlier", "interval_ms", "samples", "settings", "throttled")
+    Compared by identity, since comparing each batch costs more than it saves.
+    """
+
+    __slots__ = ("earlier", "facts", "samples", "settings", "throttled")
 
     def __init__(self, query: QueryMetrics) -> None:
-        self.earlier, self.samples, self.settings = query.earlier, query.samples, query.settings
-        self.interval_ms, self.throttled = query.facts.trigger_ms, query.throttled
+        self.earlier, self.samples, self.throttled = query.earlier, query.samples, query.throttled
+        self.facts, self.settings = query.facts, query.settings
 
     def __hash__(self) -> int:
         return id(self.samples)
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, _Known)
+            isinstance(other, Batches)
             and self.samples is other.samples
             and self.earlier is other.earlier
+            and self.facts is other.facts
             and self.settings is other.settings
-            and (self.interval_ms, self.throttled) == (other.interval_ms, other.throttled)
+            and self.throttled == other.throttled
         )
 
 
 @frozen
 class _Lasting:
-    """What the committed micro-batches show, whatever arrives: the fields of `Measured` of these names."""
+    """What the committed micro-batches show, whatever arrives: the fields of `Measured` of these names.
+
+    `most_rows` is the size of the largest of them.
+    """
 
     model: BatchTime | None
+    most_rows: float
     hot_input: Hot | None
     worse: Worse | None
     pressure: Pressure | None
@@ -380,11 +390,12 @@ class _Lasting:
     source_tasks: int | None
 
 
-@lru_cache(maxsize=_KEPT)
-def _lasting(known: _Known) -> _Lasting:
+@lru_cache(maxsize=KEPT)
+def _lasting(known: Batches) -> _Lasting:
     samples, together = known.samples, (*known.earlier, *known.samples)
     return _Lasting(
         model=fit(together),
+        most_rows=max((sample.rows_per_batch for sample in together), default=0.0),
         hot_input=hot_input(samples),
         worse=made_worse(together),
         pressure=memory_pressure(samples),
@@ -393,9 +404,10 @@ def _lasting(known: _Known) -> _Lasting:
     )
 
 
-@lru_cache(maxsize=_KEPT)
-def _measured(known: _Known, running: Sample | None) -> Measured | None:
-    samples, own, interval = known.samples, known.settings, known.interval_ms
+@lru_cache(maxsize=KEPT)
+def from_batches(known: Batches, running: Sample | None) -> Measured | None:
+    """Return what micro-batches show, with one that is `running` as the last; None if they show no rate."""
+    samples, own, interval = known.samples, known.settings, known.facts.trigger_ms
     seen = samples if running is None else (*samples, running)
     comes_in = inflow(seen, interval, throttled=known.throttled)
     if comes_in is None:
@@ -440,6 +452,26 @@ def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
     return max(short) if short else None
 
 
+class Basis(NamedTuple):
+    """What the need of a query follows from; as long as it is the same, so are the findings about the query.
+
+    `current` is the number of slots that it has, or was granted. An executor is ready `ready_ms` after its
+    request. The other fields are as in its view.
+    """
+
+    batches: Batches
+    current: int
+    partitions: int | None
+    movable: bool
+    pauses_ms: tuple[int, ...]
+    ready_ms: float
+
+    @classmethod
+    def of(cls, query: QueryMetrics, current: int, ready_ms: float) -> Basis:
+        """Take from the view of a query what counts."""
+        return cls(Batches(query), current, query.partitions, query.movable, query.pauses_ms, ready_ms)
+
+
 # ---- Where more executors cannot help: few source tasks, a step that made batches slower, a fixed count. Nor
 # do they help if memory is short and not cores, or if one task holds up all others.
 
@@ -453,43 +485,44 @@ class Bottleneck:
     numbers: Mapping[str, Number] = field(factory=dict)
 
 
-def bottleneck(query: QueryMetrics, known: Measured, current: int) -> Bottleneck | None:
+def bottleneck(basis: Basis, known: Measured) -> Bottleneck | None:
     """Find what limits the slots that a query can use, None if nothing known does.
 
-    `known` is what its micro-batches show, `current` the number of slots that it has.
+    `known` is what its micro-batches show.
     """
     limits = (
-        _source_tasks(query, known.source_tasks),
-        _hot_input(query, known.hot_input),
-        _fixed_count(query),
+        _source_tasks(basis.batches, known.source_tasks),
+        _hot_input(basis.batches, known.hot_input),
+        _fixed_count(basis),
         _worse(known.worse),
-        _memory(known.pressure, current),
-        _skew(known.skew, current),
+        _memory(known.pressure, basis.current),
+        _skew(known.skew, basis.current),
     )
     found = [limit for limit in limits if limit is not None]
     return min(found, key=lambda limit: limit.slots) if found else None
 
 
-def _source_tasks(query: QueryMetrics, tasks: int | None) -> Bottleneck | None:
+def _source_tasks(batches: Batches, tasks: int | None) -> Bottleneck | None:
     """Find that a query without a shuffle is read with the most tasks that its sources can have."""
-    if tasks is None or not _reads_alone(query):
+    if tasks is None or not _reads_alone(batches):
         return None
     return Bottleneck(slots=tasks, reason="autoscale_source_tasks", numbers={"tasks": tasks})
 
 
-def _hot_input(query: QueryMetrics, hot: Hot | None) -> Bottleneck | None:
+def _hot_input(batches: Batches, hot: Hot | None) -> Bottleneck | None:
     """Find that one task, with a full partition, reads most of the rows of a query without a shuffle."""
-    if hot is None or not _reads_alone(query):
+    if hot is None or not _reads_alone(batches):
         return None
     return Bottleneck(slots=hot.useful, reason="autoscale_hot_partition", numbers=hot.numbers)
 
 
-def _reads_alone(query: QueryMetrics) -> bool:
+def _reads_alone(batches: Batches) -> bool:
     """Return whether a query has no shuffle, and more slots give its sources no more tasks."""
-    if query.facts.stateful or any(sample.work is not None for sample in query.samples):
+    samples = batches.samples
+    if batches.facts.stateful or any(sample.work is not None for sample in samples):
         return False
-    whole = bool(query.samples) and query.samples[-1].whole
-    return Reading(query.facts.sources, query.settings.divide_ordered, None).is_fixed(whole)
+    whole = bool(samples) and samples[-1].whole
+    return Reading(batches.facts.sources, batches.settings.divide_ordered, None).is_fixed(whole)
 
 
 def _worse(worse: Worse | None) -> Bottleneck | None:
@@ -527,8 +560,8 @@ def _skew(skew: Skew | None, current: int) -> Bottleneck | None:
     return Bottleneck(slots=max(current, skew.useful), reason="autoscale_skew", numbers=numbers)
 
 
-def _fixed_count(query: QueryMetrics) -> Bottleneck | None:
-    if query.movable or not query.partitions:
+def _fixed_count(basis: Basis) -> Bottleneck | None:
+    if basis.movable or not basis.partitions:
         return None
-    numbers: dict[str, Number] = {"partitions": query.partitions}
-    return Bottleneck(slots=query.partitions, reason="autoscale_fixed_count", numbers=numbers)
+    numbers: dict[str, Number] = {"partitions": basis.partitions}
+    return Bottleneck(slots=basis.partitions, reason="autoscale_fixed_count", numbers=numbers)

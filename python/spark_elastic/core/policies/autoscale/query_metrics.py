@@ -1,14 +1,26 @@
-"""The basis of a decision about a query, computed once."""
+"""The basis of a decision about a query, computed once and kept until something else counts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import median
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from spark_elastic.core.policies.autoscale.measured import LEAST_SAMPLES, Measured, is_far, measured
+from spark_elastic.core.events import QueryFacts
+from spark_elastic.core.policies.autoscale.measured import (
+    KEPT,
+    LEAST_SAMPLES,
+    Basis,
+    Bottleneck,
+    Measured,
+    bottleneck,
+    foreseen,
+    from_batches,
+    is_far,
+)
 from spark_elastic.core.policies.autoscale.model import (
     BatchTime,
     Inflow,
@@ -22,6 +34,7 @@ from spark_elastic.core.policies.autoscale.model import (
 from spark_elastic.core.policies.policy import Outlook
 from spark_elastic.core.policies.view import QueryMetrics, Sample, kept_busy, slots_that_keep_busy
 from spark_elastic.core.rescale.situation import HORIZON_MS, RESCALE_COST_MS
+from spark_elastic.core.settings import CoreSettings
 
 # ---- The most rows that one micro-batch should read, so that a backlog is not read all at once. A
 # micro-batch is never interrupted. One that reads everything an outage has left keeps its query from the next
@@ -64,11 +77,11 @@ def most_rows(model: BatchTime, inflow: Inflow, interval_ms: int, busy: float) -
 # given back, for as long as they stay so. A step in place costs nothing.
 
 
-def pause_ms(query: QueryMetrics) -> float:
+def pause_ms(facts: QueryFacts, pauses_ms: Sequence[int], *, movable: bool) -> float:
     """Return how long a query stands still when its slots change, based on its last rescales."""
-    if not query.facts.stateful or not query.movable:
+    if not facts.stateful or not movable:
         return 0.0
-    return float(median(query.pauses_ms)) if query.pauses_ms else float(RESCALE_COST_MS)
+    return float(median(pauses_ms)) if pauses_ms else float(RESCALE_COST_MS)
 
 
 def down_pays(query: QueryMetrics, current: int, slots: int) -> bool:
@@ -76,7 +89,8 @@ def down_pays(query: QueryMetrics, current: int, slots: int) -> bool:
 
     The state may have to be moved back, so the step has to pay for both moves.
     """
-    return (current - slots) * HORIZON_MS > 2 * pause_ms(query) * current
+    pause = pause_ms(query.facts, query.pauses_ms, movable=query.movable)
+    return (current - slots) * HORIZON_MS > 2 * pause * current
 
 
 _ALWAYS_AT_WORK = 0.9
@@ -90,66 +104,89 @@ _MOST_FIXED = 0.1
 
 @frozen
 class EvaluatedMetrics:
-    """The findings about one running `query`; `known` is what its micro-batches show.
+    """The findings about one running query: `known` is what its micro-batches show.
 
-    An executor is ready `ready_ms` after its request. `beside` is how many other queries run a micro-batch at
-    the same time, on average.
+    They follow from the `basis`, and are kept for as long as it is the same. `need` is what the query needs
+    for its objective, `limit` what keeps more than its current slots from helping, None if nothing does.
+    `of_all_slots` is the number of slots that all queries together must keep for this one to be in time, 0 if
+    unknown. `outlook` is what is reported about it.
     """
 
-    query: QueryMetrics
+    basis: Basis
     known: Measured
-    ready_ms: float
-    beside: float = 0.0
+    need: Needed = field(init=False)
+    limit: Bottleneck | None = field(init=False)
+    of_all_slots: float = field(init=False)
+    outlook: Outlook = field(init=False)
 
     @classmethod
-    def of(
-        cls, query: QueryMetrics, ready_ms: float, at: int, beside: float = 0.0
-    ) -> EvaluatedMetrics | None:
+    def of(cls, query: QueryMetrics, current: int, ready_ms: float, at: int) -> EvaluatedMetrics | None:
         """Evaluate a query `at` a time (epoch ms), None until its batches have shown a rate.
 
-        An executor is ready `ready_ms` after its request. `beside` is how many other queries run a
-        micro-batch at the same time, on average.
+        `current` is the number of slots that it has, or was granted. An executor is ready `ready_ms` after
+        its request.
         """
-        known = measured(query, at)
-        return None if known is None else cls(query, known, ready_ms, beside)
+        basis = Basis.of(query, current, ready_ms)
+        return _evaluated(basis, foreseen(query, basis.batches, at))
 
     @property
     def falls_behind(self) -> bool:
         """Whether the query is always busy, and its batches overrun or each leave more rows behind."""
-        latest, interval = self.query.latest, self.query.facts.trigger_ms
-        busy = None if latest is None else latest.busy
+        samples, interval = self.basis.batches.samples, self.known.objective.interval_ms
+        busy = samples[-1].busy if samples else None
         if busy is None or busy < _ALWAYS_AT_WORK:
             return False
-        last = self.query.samples[-_OVERRUNS:]
-        overruns = interval > 0 and all(sample.duration_ms > interval for sample in last)
+        overruns = interval > 0 and all(sample.duration_ms > interval for sample in samples[-_OVERRUNS:])
         piles_up = self.known.backlog is not None and self.known.hot is None
         return overruns or (piles_up and self.known.inflow.grows)
+
+    @need.default
+    def _need(self) -> Needed:
+        return self.needed(self.known.objective.load)
 
     def needed(self, load: float, *, rows_per_ms: float | None = None) -> Needed:
         """Compute the slots for `rows_per_ms`, if None for the rate when more slots could be there."""
         limit = self.known.inflow.batch_rows if self.known.inflow.limited else None
         rate = rows_per_ms
         if rate is None:
-            rate = self.known.inflow.rows_per_ms_in(self.ready_ms + self.known.objective.interval_ms)
+            rate = self.known.inflow.rows_per_ms_in(self.basis.ready_ms + self.known.objective.interval_ms)
         found = needed(self.known.model, self.known.objective, rate, load=min(1.0, load), batch_rows=limit)
         return Needed(slots=self._slots(found.slots), fixed=found.fixed, admits=found.admits)
 
     def _slots(self, busy: float) -> float:
         """Compute the slots needed to keep `busy` of them busy; partitions that stay leave some idle."""
-        query = self.query
-        return slots_that_keep_busy(query.partitions or 0, busy) if _partitions_stay(query) else busy
+        basis = self.basis
+        stay = _partitions_stay(basis.batches.settings)
+        return slots_that_keep_busy(basis.partitions or 0, busy) if stay else busy
 
     def _busy(self, slots: int) -> float:
         """Return how many of the slots will be busy."""
-        return _busy(self.query, slots)
+        return _busy(self.basis.batches.settings, self.basis.partitions, slots)
 
-    def of_all_slots(self) -> float:
-        """Compute the slots that all queries together must keep for this one to be in time, 0 if unknown.
+    @limit.default
+    def _limit(self) -> Bottleneck | None:
+        """Find what limits the slots that help, the tightest if there is more than one."""
+        need, hot = self.need, self.known.hot
+        limits = [bottleneck(self.basis, self.known)]
+        if not need.admits:
+            limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))
+        elif need.fixed:
+            limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
+        if hot is not None:
+            limits.append(
+                Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=hot.numbers)
+            )
+        known = [limit for limit in limits if limit is not None]
+        return min(known, key=lambda limit: limit.slots) if known else None
+
+    @of_all_slots.default
+    def _of_all_slots(self) -> float:
+        """Compute the slots of all queries together.
 
         The query's batches ran alongside those of others; with fewer slots for all, the part that grows with
         rows takes longer in proportion, or by another wave of its partitions.
         """
-        recent = [sample for sample in self.query.samples[-_RECENT:] if sample.total]
+        recent = [sample for sample in self.basis.batches.samples[-_RECENT:] if sample.total]
         if len(recent) < _RECENT:
             return 0.0
         fixed = self._fixed_ms(recent)
@@ -163,20 +200,18 @@ class EvaluatedMetrics:
         busy = median(ms * self._busy(one.total) for ms, one in zip(grows, recent, strict=True))
         return max(part * all_slots, self._slots(part * busy))
 
-    @property
-    def _crowded(self) -> BatchTime:
-        """The line if other queries need all of their slots, as they may while a backlog is processed.
+    def _crowded(self, beside: float) -> BatchTime:
+        """Return the line if other queries need all of their slots, as they may while a backlog is processed.
 
         A batch runs on all slots that others leave to it, whatever its query was granted.
         """
-        query = self.query
-        known = (*query.earlier, *query.samples)
+        known = (*self.basis.batches.earlier, *self.basis.batches.samples)
         recent = [one for one in known if one.steady and one.total and one.input_rows > 0][-_RECENT:]
         if not recent:
             return self.known.model
         fixed = self._fixed_ms(recent)
         work = sum(
-            max(0.0, one.duration_ms - fixed) * _busy(query, max(1, round(one.total / (1 + self.beside))))
+            max(0.0, one.duration_ms - fixed) * self._busy(max(1, round(one.total / (1 + beside))))
             for one in recent
         )
         row_ms = work / sum(one.rows_per_batch for one in recent)
@@ -186,21 +221,23 @@ class EvaluatedMetrics:
         """Return the fixed part of batches: alongside other queries, the line overestimates it."""
         return min(self.known.model.fixed_ms, _MOST_FIXED * median(one.duration_ms for one in recent))
 
-    def to_drain(self, current: int) -> int:
+    def to_drain(self, slots: int, beside: float) -> int:
         """Compute the slots that process the backlog in time, 0 without one, or if more would not help.
 
-        What counts is the backlog when more than the `current` slots could be there: until then it grows, if
-        the slots that are there fall behind. If the `current` slots will do once all of them are there, they
-        are enough.
+        The query can use `slots` now, and `beside` is how many other queries run a micro-batch at the same
+        time, on average. What counts is the backlog when more than the current slots could be there: until
+        then it grows, if the slots that are there fall behind. If the current slots will do once all of them
+        are there, they are enough.
         """
-        known = self.known
+        known, current = self.known, self.basis.current
         if known.hot is not None or not (known.waiting or known.foreseen):
             return 0
-        inflow, objective, line, piled_up = known.inflow, known.objective, self._crowded, known.backlog
+        inflow, objective, piled_up = known.inflow, known.objective, known.backlog
+        line = self._crowded(beside)
         if line.samples >= LEAST_SAMPLES or is_far(known.latest.duration_ms, objective.interval_ms):
-            there = self._busy(max(1, min(current, self.query.slots)))
-            grows = growth(line, inflow, objective, slots=there, ready_ms=self.ready_ms)
-            within = self.query.settings.catch_up_ms
+            there = self._busy(max(1, min(current, slots)))
+            grows = growth(line, inflow, objective, slots=there, ready_ms=self.basis.ready_ms)
+            within = self.basis.batches.settings.catch_up_ms
             piled_up = backlog(known.waiting, inflow, objective, within, grows=grows)
         if piled_up is None:
             return 0
@@ -209,29 +246,34 @@ class EvaluatedMetrics:
             return current
         return max(1, math.ceil(self._slots(piled_up.slots(line, inflow, objective)) - 1e-6))
 
-    def outlook(self, current: int) -> Outlook:
-        """Return the basis of a decision; `current` is the number of slots that the query has."""
-        busy, model, piled_up = self._busy(max(1, current)), self.known.model, self.known.backlog
-        rows_per_ms = self.known.inflow.rows_per_ms
+    @outlook.default
+    def _outlook(self) -> Outlook:
+        known, basis = self.known, self.basis
+        busy, model, piled_up = self._busy(max(1, basis.current)), known.model, known.backlog
+        rows_per_ms = known.inflow.rows_per_ms
         gone = (
-            None
-            if piled_up is None
-            else piled_up.gone_in_ms(model, self.known.inflow, self.known.objective, busy)
+            None if piled_up is None else piled_up.gone_in_ms(model, known.inflow, known.objective, busy)
         )
         return Outlook(
             rows_per_second=rows_per_ms * 1_000,
-            batch_ms=self.known.latest.duration_ms,
+            batch_ms=known.latest.duration_ms,
             fixed_ms=model.fixed_ms,
             row_us=model.row_ms * 1_000,
             confidence=model.confidence,
-            load=load_with(model, self.known.objective, rows_per_ms, busy),
-            target_load=self.known.objective.load,
-            pause_ms=pause_ms(self.query),
-            behind=self.known.inflow.behind,
+            load=load_with(model, known.objective, rows_per_ms, busy),
+            target_load=known.objective.load,
+            pause_ms=pause_ms(basis.batches.facts, basis.pauses_ms, movable=basis.movable),
+            behind=known.inflow.behind,
             backlog=None if piled_up is None else piled_up.rows,
             within_ms=None if piled_up is None else piled_up.within_ms,
             gone_in_ms=gone,
         )
+
+
+@lru_cache(maxsize=KEPT)
+def _evaluated(basis: Basis, running: Sample | None) -> EvaluatedMetrics | None:
+    known = from_batches(basis.batches, running)
+    return None if known is None else EvaluatedMetrics(basis, known)
 
 
 def read_at_most(query: QueryMetrics, found: EvaluatedMetrics | None) -> int | None:
@@ -245,15 +287,15 @@ def read_at_most(query: QueryMetrics, found: EvaluatedMetrics | None) -> int | N
     if model is None:
         return None
     comes_in = Inflow(rows_per_ms=0) if found is None else found.known.inflow
-    return most_rows(model, comes_in, query.facts.trigger_ms, _busy(query, max(1, query.slots)))
+    busy = _busy(query.settings, query.partitions, max(1, query.slots))
+    return most_rows(model, comes_in, query.facts.trigger_ms, busy)
 
 
-def _partitions_stay(query: QueryMetrics) -> bool:
+def _partitions_stay(settings: CoreSettings) -> bool:
     """Return whether the partitions of a query do not follow each change of its slots."""
-    return query.settings.rescale_policy != "always"
+    return settings.rescale_policy != "always"
 
 
-def _busy(query: QueryMetrics, slots: int) -> float:
+def _busy(settings: CoreSettings, partitions: int | None, slots: int) -> float:
     """Return how many of the slots the partitions of a query keep busy."""
-    stay = _partitions_stay(query)
-    return kept_busy(query.partitions, slots) if stay and query.partitions else float(slots)
+    return kept_busy(partitions, slots) if partitions and _partitions_stay(settings) else float(slots)

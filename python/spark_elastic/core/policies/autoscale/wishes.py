@@ -7,19 +7,12 @@ unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from attrs import evolve, frozen
 
-from spark_elastic.core.policies.autoscale.measured import (
-    LEAST_SAMPLES,
-    LONG_MS,
-    Bottleneck,
-    bottleneck,
-    is_far,
-)
-from spark_elastic.core.policies.autoscale.model import Needed
+from spark_elastic.core.policies.autoscale.measured import LEAST_SAMPLES, LONG_MS, Bottleneck, is_far
 from spark_elastic.core.policies.autoscale.query_metrics import EvaluatedMetrics, down_pays, read_at_most
 from spark_elastic.core.policies.policy import BatchWish, QueryWish, Wish
 from spark_elastic.core.policies.view import BatchMetrics, ClusterView, QueryMetrics, Wanted
@@ -180,15 +173,14 @@ class Weighed:
 
     A query whose slots are of no use gives them back, whatever that frees. One that `is_new` has not been
     granted any yet; one that was `raised_lately` might soon want back what is given back now. `of_all_slots`
-    computes the slots that all queries together must keep for this one to be in time; it is only called when
-    an executor could go.
+    is the number of slots that all queries together must keep for this one to be in time, 0 if unknown.
     """
 
     wish: QueryWish
     current: int
     may_wait: bool = True
     is_new: bool = False
-    of_all_slots: Callable[[], float] = float
+    of_all_slots: float = 0.0
     raised_lately: bool = False
 
 
@@ -228,7 +220,7 @@ def in_whole_executors(weighed: Mapping[str, Weighed], slots_of_one: int) -> Map
     before, after = -(-now // slots_of_one), -(-wanted // slots_of_one)
     raised = any(one.raised_lately for one in weighed.values())
     margin = _MARGIN if raised else 1.0
-    needed = margin * max(one.of_all_slots() for one in weighed.values())
+    needed = margin * max(one.of_all_slots for one in weighed.values())
     least = min(before, math.ceil(needed / slots_of_one))
     # An executor that came within the horizon and may go again stays: an oscillating load would want it back.
     if max(after, least) < before - raised:
@@ -297,34 +289,16 @@ def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float, running: f
     if query.facts.trigger != "processing_time":
         return None
     current = query.granted or max(query.lower, min(query.upper, query.slots))
-    found = None if query.idle else EvaluatedMetrics.of(query, ready_ms, view.at, running - _busy(query))
-    wish = _wish_for(query, view, current, found)
-    again = [at for at in (wish.until, _look_again(query, view.at)) if at is not None]
-    wish = evolve(wish, most_rows=read_at_most(query, found), until=min(again, default=None))
+    found = None if query.idle else EvaluatedMetrics.of(query, current, ready_ms, view.at)
+    wish = _Weighing(query, view, current, running - _busy(query), found).decide()
     return Weighed(
         wish,
         current,
         may_wait=wish.reason in _CAN_WAIT,
         is_new=query.granted is None,
         raised_lately=_was_raised_lately(query, view.at),
-        of_all_slots=float if found is None else found.of_all_slots,
+        of_all_slots=0.0 if found is None else found.of_all_slots,
     )
-
-
-def _wish_for(
-    query: QueryMetrics, view: ClusterView, current: int, found: EvaluatedMetrics | None
-) -> QueryWish:
-    if query.idle:
-        return _Weighing(query, view, current).down(max(1, query.lower), "autoscale_idle", {})
-    if found is None:
-        took = _first_took_ms(query, view.at)
-        interval = query.facts.trigger_ms
-        if query.slots >= current and is_far(took, interval):
-            numbers = {"batch_ms": took, "interval_ms": interval}
-            return QueryWish(slots=2 * current, reason="autoscale_first_batch", numbers=numbers)
-        # Unknown is not zero: the query keeps what it has.
-        return QueryWish(slots=current, reason="autoscale_measuring", numbers={"batches": len(query.samples)})
-    return _Weighing(query, view, current, found).decide(found)
 
 
 def _was_raised_lately(query: QueryMetrics, at: int) -> bool:
@@ -355,21 +329,40 @@ def _look_again(query: QueryMetrics, at: int) -> int | None:
 
 @frozen
 class _Weighing:
-    """A decision about one query; `current` is the number of slots that it has, or was granted."""
+    """A decision about one query; `current` is the number of slots that it has, or was granted.
+
+    `beside` is how many other queries run a micro-batch at the same time, on average. `found` is what is
+    known about the query, None while that does not suffice.
+    """
 
     query: QueryMetrics
     view: ClusterView
     current: int
-    found: EvaluatedMetrics | None = None
+    beside: float
+    found: EvaluatedMetrics | None
 
-    def decide(self, found: EvaluatedMetrics) -> QueryWish:
-        target = found.known.objective.load
-        need = found.needed(target)
-        limit = _limit(found, need, self.current)
+    def decide(self) -> QueryWish:
+        if self.query.idle:
+            return self.down(max(1, self.query.lower), "autoscale_idle", {})
+        if self.found is None:
+            return self._first()
+        return self._by_need(self.found)
+
+    def _first(self) -> QueryWish:
+        query = self.query
+        took, interval = _first_took_ms(query, self.view.at), query.facts.trigger_ms
+        if query.slots >= self.current and is_far(took, interval):
+            numbers = {"batch_ms": took, "interval_ms": interval}
+            return self._wish(2 * self.current, "autoscale_first_batch", numbers)
+        # Unknown is not zero: the query keeps what it has.
+        return self._wish(self.current, "autoscale_measuring", {"batches": len(query.samples)})
+
+    def _by_need(self, found: EvaluatedMetrics) -> QueryWish:
+        target, need, limit = found.known.objective.load, found.need, found.limit
         # The backlog will be gone one day, so the window remembers only the need for what arrives.
         least = max(need.whole, min(self.current, found.known.fell_short + 1))
         steady = self._filled(found, least if limit is None else min(least, limit.slots), limit)
-        drain = found.to_drain(self.current)
+        drain = found.to_drain(self.query.slots, self.beside)
         slots = max(steady, drain if limit is None else min(drain, limit.slots))
         reason, numbers = "autoscale_keeps", dict[str, Number]()
         if limit is not None and (limit.slots <= need.whole or slots <= limit.slots < self.current):
@@ -464,7 +457,7 @@ class _Weighing:
 
     def _is_under_way(self, found: EvaluatedMetrics) -> bool:
         """Return whether the last grant cannot have been measured yet."""
-        takes = found.ready_ms + _MEASURED * self.query.facts.trigger_ms
+        takes = found.basis.ready_ms + _MEASURED * self.query.facts.trigger_ms
         return not self._is_settled and self.view.at < self.query.granted_at + takes
 
     @property
@@ -496,26 +489,14 @@ class _Weighing:
         until: int | None = None,
     ) -> QueryWish:
         found = self.found
+        again = [at for at in (until, _look_again(self.query, self.view.at)) if at is not None]
         return QueryWish(
             slots=slots,
             reason=reason,
             numbers=numbers,
+            until=min(again, default=None),
             unsmoothed=unsmoothed,
-            until=until,
             rows_per_ms=None if found is None else found.known.inflow.rows_per_ms,
-            outlook=None if found is None else found.outlook(self.current),
+            most_rows=read_at_most(self.query, found),
+            outlook=None if found is None else found.outlook,
         )
-
-
-def _limit(found: EvaluatedMetrics, need: Needed, current: int) -> Bottleneck | None:
-    """Find what keeps more slots than `current` from helping, the tightest if there is more than one."""
-    limits = [bottleneck(found.query, found.known, current)]
-    if not need.admits:
-        limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))
-    elif need.fixed:
-        limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
-    if found.known.hot is not None:
-        numbers = found.known.hot.numbers
-        limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=numbers))
-    known = [limit for limit in limits if limit is not None]
-    return min(known, key=lambda limit: limit.slots) if known else None

@@ -6,6 +6,7 @@ from attrs import evolve
 
 from spark_elastic.core.events import FullestPartition, OffsetsBehind, SourceFacts
 from spark_elastic.core.policies.autoscale.measured import (
+    Basis,
     Bottleneck,
     Hot,
     bottleneck,
@@ -21,7 +22,7 @@ from tests.unit.core.policies.seen import batches, query, sample, work
 def limit(of: QueryMetrics) -> Bottleneck | None:
     known = measured(of)
     assert known is not None
-    return bottleneck(of, known, of.slots)
+    return bottleneck(Basis.of(of, of.slots, 30_000.0), known)
 
 
 def test_fewer_source_tasks_than_slots_limit_a_query_without_state() -> None:

@@ -42,13 +42,13 @@ def test_only_the_query_with_a_new_batch_is_computed_anew(monkeypatch: pytest.Mo
 def test_of_all_slots_those_are_needed_with_which_the_batches_are_in_time() -> None:
     # 600 ms on the 16 slots of all queries are 900 ms on 11; a load of 90 % allows 900 ms of the interval.
     busy = query(tuple(evolve(one, total=16) for one in batches(6, 2_000, 4)), settings={"target_load": 0.9})
-    found = EvaluatedMetrics.of(busy, 30_000.0, NOW)
+    found = EvaluatedMetrics.of(busy, 4, 30_000.0, NOW)
     assert found is not None
     fixed = min(found.known.model.fixed_ms, 60.0)
-    assert found.of_all_slots() == pytest.approx(16 * (600 - fixed) / (900 - fixed))
-    unknown = EvaluatedMetrics.of(query(batches(6, 2_000, 4)), 30_000.0, NOW)
+    assert found.of_all_slots == pytest.approx(16 * (600 - fixed) / (900 - fixed))
+    unknown = EvaluatedMetrics.of(query(batches(6, 2_000, 4)), 4, 30_000.0, NOW)
     assert unknown is not None
-    assert unknown.of_all_slots() == 0.0, "how many slots there were is unknown"
+    assert unknown.of_all_slots == 0.0, "how many slots there were is unknown"
 
 
 def test_what_was_saved_and_restored_is_decided_about() -> None:

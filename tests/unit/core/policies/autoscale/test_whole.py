@@ -44,8 +44,8 @@ def test_slots_of_the_last_executor_are_in_use_already() -> None:
 
 
 def test_no_more_is_given_back_than_the_batches_of_all_allow() -> None:
-    assert asked(weighed(4, 16, of_all_slots=lambda: 7.0)) == [(8, "autoscale_down")]
-    assert asked(weighed(4, 16, of_all_slots=lambda: 15.0)) == [(16, "autoscale_no_whole_executor")]
+    assert asked(weighed(4, 16, of_all_slots=7.0)) == [(8, "autoscale_down")]
+    assert asked(weighed(4, 16, of_all_slots=15.0)) == [(16, "autoscale_no_whole_executor")]
 
 
 def test_an_executor_that_came_lately_stays() -> None:

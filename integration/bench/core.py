@@ -23,6 +23,7 @@ from integration.bench.results import keep
 from spark_elastic.core.keys.policies import POLICY
 from spark_elastic.core.keys.rescaling import MODE
 from spark_elastic.core.scheduler import Scheduler
+from spark_elastic.runtime.collector import collect_rarely
 from spark_elastic.settings import load
 
 _SECOND = 1_000
@@ -70,6 +71,7 @@ _GOALS = {"events_per_s": 100_000, "decision_p99_ms": 5.0, "rss_growth_mb": 5.0,
 def main() -> int:
     """Measure both modes, write and print the result."""
     quick = _arguments().quick
+    collect_rarely()  # as the policy process does
     size = _FEW if quick else _LARGE
     modes: dict[str, dict[str, Any]] = {}
     for mode in _SETTINGS:

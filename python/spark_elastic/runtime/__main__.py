@@ -28,6 +28,7 @@ from spark_elastic.gateway.server import Server
 from spark_elastic.gateway.stages import Stages
 from spark_elastic.redaction import RedactingFormatter
 from spark_elastic.runtime.clock import SteadyClock
+from spark_elastic.runtime.collector import collect_rarely
 from spark_elastic.runtime.custom.host import Host
 from spark_elastic.runtime.journal import open_journal
 from spark_elastic.runtime.loop import Loop
@@ -46,6 +47,7 @@ _log = logging.getLogger("spark_elastic.runtime")
 def main() -> int:
     """Run the policy process and return its exit code."""
     sys.setswitchinterval(_SWITCH_S)
+    collect_rarely()
     _ignore_the_terminal()
     _log_to_stderr()
     try:

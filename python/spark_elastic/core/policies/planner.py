@@ -83,7 +83,7 @@ class Plan:
     @property
     def points(self) -> tuple[tuple[float, float], ...]:
         """The micro-batches to which a line can be fitted: rows per busy slot, and duration (ms)."""
-        return points(self.samples)
+        return tuple(points(self.samples))
 
 
 # ---- The policy without a wish: only the declared bounds decide what a query has.

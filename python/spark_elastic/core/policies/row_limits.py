@@ -35,8 +35,7 @@ def source_limits(
     `rows` is the limit of a whole micro-batch (1 or more), None for no limit. `read` are the rows that the
     last one has read from each source: those that cannot be limited are expected to take the same part again.
     """
-    limitable = sum(source.limitable for source in sources)
-    if rows is None or not limitable:
+    if rows is None or not any(source.limitable for source in sources):
         return ()
     counts = [*read, *[0] * len(sources)][: len(sources)]
     total = sum(counts)

@@ -71,12 +71,12 @@ def fit(samples: Sequence[Sample]) -> BatchTime | None:
     return BatchTime(fixed_ms=fixed, row_ms=row, samples=len(known), error=error, separates=line is not None)
 
 
-def points(samples: Sequence[Sample]) -> tuple[tuple[float, float], ...]:
+def points(samples: Sequence[Sample]) -> Sequence[tuple[float, float]]:
     """Return rows per busy slot, and duration (ms), of the micro-batches that show how long batches take."""
     read = [sample for sample in samples if sample.input_rows > 0 and sample.duration_ms > 0]
     # If slots change with each batch, those that did not run with the same slots throughout have to do.
     used = [sample for sample in read if sample.steady] or read
-    return tuple((sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used)
+    return [(sample.rows_per_batch / sample.parallelism, float(sample.duration_ms)) for sample in used]
 
 
 def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:

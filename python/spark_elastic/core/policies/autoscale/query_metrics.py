@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from statistics import median
 
 from attrs import evolve, field, frozen
@@ -206,7 +207,8 @@ class EvaluatedMetrics:
         A batch runs on all slots that others leave to it, whatever its query was granted.
         """
         known = (*self.basis.batches.earlier, *self.basis.batches.samples)
-        recent = [one for one in known if one.steady and one.total and one.input_rows > 0][-_RECENT:]
+        newest = (one for one in reversed(known) if one.steady and one.total and one.input_rows > 0)
+        recent = list(islice(newest, _RECENT))[::-1]
         if not recent:
             return self.known.model
         fixed = self._fixed_ms(recent)

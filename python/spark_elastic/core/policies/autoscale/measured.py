@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from statistics import median, median_low
 from typing import NamedTuple
 
 from attrs import field, frozen
 
+from spark_elastic.core.events import QueryFacts
 from spark_elastic.core.load.reading import Reading
 from spark_elastic.core.policies.autoscale.model import (
     Backlog,
@@ -27,6 +27,7 @@ from spark_elastic.core.policies.autoscale.model import (
     rows_waiting,
 )
 from spark_elastic.core.policies.view import QueryMetrics, Sample, kept_busy
+from spark_elastic.core.settings import CoreSettings
 from spark_elastic.core.turn import Number
 
 # ---- Whether more slots have made a query faster: a step up that made batches slower is reverted. The
@@ -251,8 +252,80 @@ def most_that_fell_short(took: Mapping[int, float], room_ms: float) -> int:
 
 _NOTHING = BatchTime(fixed_ms=0.0, row_ms=0.0, samples=0, error=0.0, separates=False)
 """The duration of batches if none of them has read rows."""
-KEPT = 2_048
-"""The number of queries for which findings are kept until the next decision."""
+
+
+@frozen
+class _Lasting:
+    """What the committed micro-batches of a query show, whatever arrives.
+
+    `model` is how long they take, None if none of them has read rows; `most_rows` is the size of the largest.
+    `hot_input` is the one partition that has most of what arrives, `worse` is a step up that made batches
+    slower, `pressure` a lack of memory, `skew` a task that holds up the others, None if there is none.
+    `source_tasks` is the most tasks that read the sources in a batch where more were not possible, or with
+    more slots than tasks, None without such a batch.
+    """
+
+    model: BatchTime | None
+    most_rows: float
+    hot_input: Hot | None
+    worse: Worse | None
+    pressure: Pressure | None
+    skew: Skew | None
+    source_tasks: int | None
+
+
+@frozen(eq=False)
+class Batches:
+    """The committed micro-batches of a query, what it takes to read them, and what they show (`lasting`).
+
+    Compared by identity: `of` returns the same object as long as it is about the same batches.
+    """
+
+    samples: tuple[Sample, ...]
+    earlier: tuple[Sample, ...]
+    facts: QueryFacts
+    settings: CoreSettings
+    throttled: bool
+    lasting: _Lasting = field(init=False)
+
+    @classmethod
+    def of(cls, query: QueryMetrics, before: Batches | None = None) -> Batches:
+        """Return the batches of a query, which are those `before` if it has none that are newer."""
+        if (
+            before is not None
+            # None of these ever changes, and comparing each batch would cost more than it saves.
+            and before.samples is query.samples
+            and before.earlier is query.earlier
+            and before.facts is query.facts
+            and before.settings is query.settings
+            and before.throttled == query.throttled
+        ):
+            return before
+        return cls(query.samples, query.earlier, query.facts, query.settings, query.throttled)
+
+    @lasting.default
+    def _shown(self) -> _Lasting:
+        samples, together = self.samples, (*self.earlier, *self.samples)
+        return _Lasting(
+            model=fit(together),
+            most_rows=max((sample.rows_per_batch for sample in together), default=0.0),
+            hot_input=hot_input(samples),
+            worse=made_worse(together),
+            pressure=memory_pressure(samples),
+            skew=skewed(samples),
+            source_tasks=_tasks_below_slots(together),
+        )
+
+
+def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
+    short = [
+        sample.source_tasks
+        for sample in samples
+        if sample.steady
+        and sample.source_tasks  # a batch without rows has no tasks
+        and (sample.whole or sample.source_tasks < sample.slots)
+    ]
+    return max(short) if short else None
 
 
 @frozen(kw_only=True)
@@ -261,12 +334,8 @@ class Measured:
 
     `latest` is the last micro-batch. It is `foreseen` if that one still runs: its duration is then expected.
     `waiting` is the number of rows that wait beyond those that one batch reads anyway, and `backlog` is what
-    has piled up, None if negligible. `hot` is the one partition that has most of it,
-    `hot_input` the one with most of what arrives, None if there is none. `worse` is a step up that made
-    batches slower, `pressure` a lack of memory, `skew` a task that holds up the others, None if there is
-    none. `source_tasks` is the most tasks that read the sources in a batch where more were not possible, or
-    with more slots than tasks, None without such a batch. `fell_short` is the most slots that were measured
-    as too few for what arrives, 0 for none.
+    has piled up, None if negligible. `hot` is the one partition that has most of it, None if there is none.
+    `fell_short` is the most slots that were measured as too few for what arrives, 0 for none.
     """
 
     latest: Sample
@@ -277,21 +346,37 @@ class Measured:
     waiting: float
     backlog: Backlog | None
     hot: Hot | None
-    hot_input: Hot | None
-    worse: Worse | None
-    pressure: Pressure | None
-    skew: Skew | None
-    source_tasks: int | None
     fell_short: int
 
 
-def measured(query: QueryMetrics, at: int | None = None) -> Measured | None:
-    """Return what the micro-batches of a query show, None before they have shown a rate.
-
-    With `at` (epoch ms), one that runs counts too if it will take longer than it should.
-    """
-    known = Batches(query)
-    return from_batches(known, None if at is None else foreseen(query, known, at))
+def measured(batches: Batches, running: Sample | None = None) -> Measured | None:
+    """Return what micro-batches show, with one that is `running` as the last; None if they show no rate."""
+    samples, own, interval = batches.samples, batches.settings, batches.facts.trigger_ms
+    seen = samples if running is None else (*samples, running)
+    comes_in = inflow(seen, interval, throttled=batches.throttled)
+    if comes_in is None:
+        return None
+    model = batches.lasting.model or (fit(seen) if running is not None else None)
+    if model is None and comes_in.rows_per_ms > 0:
+        return None
+    line = _NOTHING if model is None else model
+    load = comes_in.variation.load if own.target_load is None else own.target_load
+    objective = Objective(interval_ms=interval, load=load, max_lag_ms=own.max_lag_ms)
+    waiting = rows_waiting(comes_in, seen[-1], objective, runs=running is not None)
+    piled_up = backlog(waiting, comes_in, objective, own.catch_up_ms)
+    took = tried((*batches.earlier, *samples), comes_in.rows_per_ms * interval, line.fixed_ms)
+    room = min(1.0, load + own.load_band / 2) * interval
+    return Measured(
+        latest=seen[-1],
+        foreseen=running is not None,
+        model=line,
+        inflow=comes_in,
+        objective=objective,
+        waiting=waiting,
+        backlog=piled_up,
+        hot=None if piled_up is None or not samples else hot_behind(samples[-1]),
+        fell_short=most_that_fell_short(took, room) if interval > 0 else 0,
+    )
 
 
 # ---- The running micro-batch. It shows a flood as it begins; its commit would show it when the rows have
@@ -313,7 +398,7 @@ def is_far(took_ms: float, interval_ms: int) -> bool:
     return 0 < _FAR * interval_ms < took_ms
 
 
-def foreseen(query: QueryMetrics, known: Batches, at: int) -> Sample | None:
+def foreseen(query: QueryMetrics, batches: Batches, at: int) -> Sample | None:
     """Return the running micro-batch as it will be committed, None if it is not long or is unknown.
 
     A limited one is long if it would be without its limit.
@@ -329,14 +414,13 @@ def foreseen(query: QueryMetrics, known: Batches, at: int) -> Sample | None:
     # In whole intervals, so that not every decision has to look at it anew.
     each = interval or LONG_MS
     took = float((at - running.at) // each * each)
-    lasting, is_long = _lasting(known), took >= least
-    model = lasting.model
+    model, is_long = batches.lasting.model, took >= least
     is_known = model is not None and model.samples >= LEAST_SAMPLES
     if model is not None and (is_known or (last is not None and is_far(last.duration_ms, interval))):
         rows, busy = running.input_rows, kept_busy(partitions or slots, slots)
         all_rows = rows + (running.behind or 0)
         if is_long or model.batch_ms(all_rows, busy) >= least:
-            most = _FURTHEST * lasting.most_rows
+            most = _FURTHEST * batches.lasting.most_rows
             is_long = is_long or model.batch_ms(min(all_rows, most), busy) >= least
             took = max(took, model.batch_ms(min(rows, most), busy))
     if not is_long:
@@ -346,110 +430,6 @@ def foreseen(query: QueryMetrics, known: Batches, at: int) -> Sample | None:
         partitions=partitions, slots=slots, at=running.at, started=running.at, behind=running.behind,
         steady=False,
     )  # fmt: skip
-
-
-class Batches:
-    """The micro-batches of a query, and what it takes to read them.
-
-    Compared by identity, since comparing each batch costs more than it saves.
-    """
-
-    __slots__ = ("earlier", "facts", "samples", "settings", "throttled")
-
-    def __init__(self, query: QueryMetrics) -> None:
-        self.earlier, self.samples, self.throttled = query.earlier, query.samples, query.throttled
-        self.facts, self.settings = query.facts, query.settings
-
-    def __hash__(self) -> int:
-        return id(self.samples)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Batches)
-            and self.samples is other.samples
-            and self.earlier is other.earlier
-            and self.facts is other.facts
-            and self.settings is other.settings
-            and self.throttled == other.throttled
-        )
-
-
-@frozen
-class _Lasting:
-    """What the committed micro-batches show, whatever arrives: the fields of `Measured` of these names.
-
-    `most_rows` is the size of the largest of them.
-    """
-
-    model: BatchTime | None
-    most_rows: float
-    hot_input: Hot | None
-    worse: Worse | None
-    pressure: Pressure | None
-    skew: Skew | None
-    source_tasks: int | None
-
-
-@lru_cache(maxsize=KEPT)
-def _lasting(known: Batches) -> _Lasting:
-    samples, together = known.samples, (*known.earlier, *known.samples)
-    return _Lasting(
-        model=fit(together),
-        most_rows=max((sample.rows_per_batch for sample in together), default=0.0),
-        hot_input=hot_input(samples),
-        worse=made_worse(together),
-        pressure=memory_pressure(samples),
-        skew=skewed(samples),
-        source_tasks=_tasks_below_slots(together),
-    )
-
-
-@lru_cache(maxsize=KEPT)
-def from_batches(known: Batches, running: Sample | None) -> Measured | None:
-    """Return what micro-batches show, with one that is `running` as the last; None if they show no rate."""
-    samples, own, interval = known.samples, known.settings, known.facts.trigger_ms
-    seen = samples if running is None else (*samples, running)
-    comes_in = inflow(seen, interval, throttled=known.throttled)
-    if comes_in is None:
-        return None
-    lasting = _lasting(known)
-    model = lasting.model or (fit(seen) if running is not None else None)
-    if model is None and comes_in.rows_per_ms > 0:
-        return None
-    line = _NOTHING if model is None else model
-    load = comes_in.variation.load if own.target_load is None else own.target_load
-    objective = Objective(interval_ms=interval, load=load, max_lag_ms=own.max_lag_ms)
-    waiting = rows_waiting(comes_in, seen[-1], objective, runs=running is not None)
-    piled_up = backlog(waiting, comes_in, objective, own.catch_up_ms)
-    took = tried((*known.earlier, *samples), comes_in.rows_per_ms * interval, line.fixed_ms)
-    room = min(1.0, load + own.load_band / 2) * interval
-    return Measured(
-        latest=seen[-1],
-        foreseen=running is not None,
-        model=line,
-        inflow=comes_in,
-        objective=objective,
-        waiting=waiting,
-        backlog=piled_up,
-        hot=None if piled_up is None or not samples else hot_behind(samples[-1]),
-        hot_input=lasting.hot_input,
-        worse=lasting.worse,
-        pressure=lasting.pressure,
-        skew=lasting.skew,
-        source_tasks=lasting.source_tasks,
-        fell_short=most_that_fell_short(took, room) if interval > 0 else 0,
-    )
-
-
-def _tasks_below_slots(samples: Sequence[Sample]) -> int | None:
-    short = [
-        sample.source_tasks
-        for sample in samples
-        if sample.steady
-        and sample.source_tasks  # a batch without rows has no tasks
-        and (sample.whole or sample.source_tasks < sample.slots)
-    ]
-    return max(short) if short else None
 
 
 class Basis(NamedTuple):
@@ -467,9 +447,9 @@ class Basis(NamedTuple):
     ready_ms: float
 
     @classmethod
-    def of(cls, query: QueryMetrics, current: int, ready_ms: float) -> Basis:
-        """Take from the view of a query what counts."""
-        return cls(Batches(query), current, query.partitions, query.movable, query.pauses_ms, ready_ms)
+    def of(cls, query: QueryMetrics, batches: Batches, current: int, ready_ms: float) -> Basis:
+        """Take from the view of a query what counts besides its `batches`."""
+        return cls(batches, current, query.partitions, query.movable, query.pauses_ms, ready_ms)
 
 
 # ---- Where more executors cannot help: few source tasks, a step that made batches slower, a fixed count. Nor
@@ -485,11 +465,9 @@ class Bottleneck:
     numbers: Mapping[str, Number] = field(factory=dict)
 
 
-def bottleneck(basis: Basis, known: Measured) -> Bottleneck | None:
-    """Find what limits the slots that a query can use, None if nothing known does.
-
-    `known` is what its micro-batches show.
-    """
+def bottleneck(basis: Basis) -> Bottleneck | None:
+    """Find what limits the slots that a query can use, None if nothing known does."""
+    known = basis.batches.lasting
     limits = (
         _source_tasks(basis.batches, known.source_tasks),
         _hot_input(basis.batches, known.hot_input),

@@ -1,10 +1,9 @@
-"""The basis of a decision about a query, computed once and kept until something else counts."""
+"""The basis of a decision about a query, computed once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 from statistics import median
 
@@ -12,15 +11,15 @@ from attrs import evolve, field, frozen
 
 from spark_elastic.core.events import QueryFacts
 from spark_elastic.core.policies.autoscale.measured import (
-    KEPT,
     LEAST_SAMPLES,
     Basis,
+    Batches,
     Bottleneck,
     Measured,
     bottleneck,
     foreseen,
-    from_batches,
     is_far,
+    measured,
 )
 from spark_elastic.core.policies.autoscale.model import (
     BatchTime,
@@ -105,9 +104,9 @@ _MOST_FIXED = 0.1
 
 @frozen
 class EvaluatedMetrics:
-    """The findings about one running query: `known` is what its micro-batches show.
+    """What follows for one running query from its `basis`; `known` is what its micro-batches show.
 
-    They follow from the `basis`, and are kept for as long as it is the same. `need` is what the query needs
+    `need` is what the query needs
     for its objective, `limit` what keeps more than its current slots from helping, None if nothing does.
     `of_all_slots` is the number of slots that all queries together must keep for this one to be in time, 0 if
     unknown. `outlook` is what is reported about it.
@@ -119,16 +118,6 @@ class EvaluatedMetrics:
     limit: Bottleneck | None = field(init=False)
     of_all_slots: float = field(init=False)
     outlook: Outlook = field(init=False)
-
-    @classmethod
-    def of(cls, query: QueryMetrics, current: int, ready_ms: float, at: int) -> EvaluatedMetrics | None:
-        """Evaluate a query `at` a time (epoch ms), None until its batches have shown a rate.
-
-        `current` is the number of slots that it has, or was granted. An executor is ready `ready_ms` after
-        its request.
-        """
-        basis = Basis.of(query, current, ready_ms)
-        return _evaluated(basis, foreseen(query, basis.batches, at))
 
     @property
     def falls_behind(self) -> bool:
@@ -168,15 +157,13 @@ class EvaluatedMetrics:
     def _limit(self) -> Bottleneck | None:
         """Find what limits the slots that help, the tightest if there is more than one."""
         need, hot = self.need, self.known.hot
-        limits = [bottleneck(self.basis, self.known)]
+        limits = [bottleneck(self.basis)]
         if not need.admits:
             limits.append(Bottleneck(slots=need.whole, reason="autoscale_admission"))
         elif need.fixed:
             limits.append(Bottleneck(slots=need.whole, reason="autoscale_fixed_part"))
         if hot is not None:
-            limits.append(
-                Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=hot.numbers)
-            )
+            limits.append(Bottleneck(slots=need.whole, reason="autoscale_hot_partition", numbers=hot.numbers))
         known = [limit for limit in limits if limit is not None]
         return min(known, key=lambda limit: limit.slots) if known else None
 
@@ -253,9 +240,7 @@ class EvaluatedMetrics:
         known, basis = self.known, self.basis
         busy, model, piled_up = self._busy(max(1, basis.current)), known.model, known.backlog
         rows_per_ms = known.inflow.rows_per_ms
-        gone = (
-            None if piled_up is None else piled_up.gone_in_ms(model, known.inflow, known.objective, busy)
-        )
+        gone = None if piled_up is None else piled_up.gone_in_ms(model, known.inflow, known.objective, busy)
         return Outlook(
             rows_per_second=rows_per_ms * 1_000,
             batch_ms=known.latest.duration_ms,
@@ -272,10 +257,38 @@ class EvaluatedMetrics:
         )
 
 
-@lru_cache(maxsize=KEPT)
-def _evaluated(basis: Basis, running: Sample | None) -> EvaluatedMetrics | None:
-    known = from_batches(basis.batches, running)
-    return None if known is None else EvaluatedMetrics(basis, known)
+@frozen
+class Findings:
+    """What was found out about a query, to be kept until the next decision.
+
+    `running` is its running micro-batch as it will be committed, None if that does not count. `known` is what
+    its micro-batches show, and `evaluated` what follows from it, None until they have shown a rate.
+    """
+
+    basis: Basis
+    running: Sample | None
+    known: Measured | None
+    evaluated: EvaluatedMetrics | None
+
+    @classmethod
+    def of(
+        cls, query: QueryMetrics, current: int, ready_ms: float, at: int, before: Findings | None = None
+    ) -> Findings:
+        """Evaluate a query `at` a time (epoch ms), with what still holds of the findings `before`.
+
+        `current` is the number of slots that it has, or was granted. An executor is ready `ready_ms` after
+        its request.
+        """
+        batches = Batches.of(query, None if before is None else before.basis.batches)
+        basis = Basis.of(query, batches, current, ready_ms)
+        running = foreseen(query, batches, at)
+        if before is None or before.basis.batches is not batches or before.running != running:
+            known = measured(batches, running)
+        elif before.basis == basis:
+            return before
+        else:
+            known = before.known
+        return cls(basis, running, known, None if known is None else EvaluatedMetrics(basis, known))
 
 
 def read_at_most(query: QueryMetrics, found: EvaluatedMetrics | None) -> int | None:

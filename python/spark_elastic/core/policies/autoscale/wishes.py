@@ -10,10 +10,15 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from spark_elastic.core.policies.autoscale.measured import LEAST_SAMPLES, LONG_MS, Bottleneck, is_far
-from spark_elastic.core.policies.autoscale.query_metrics import EvaluatedMetrics, down_pays, read_at_most
+from spark_elastic.core.policies.autoscale.query_metrics import (
+    EvaluatedMetrics,
+    Findings,
+    down_pays,
+    read_at_most,
+)
 from spark_elastic.core.policies.policy import BatchWish, QueryWish, Wish
 from spark_elastic.core.policies.view import BatchMetrics, ClusterView, QueryMetrics, Wanted
 from spark_elastic.core.rescale.situation import HORIZON_MS
@@ -259,14 +264,32 @@ _STEP_BEHIND = 0.1
 
 @frozen
 class Autoscale:
-    """The policy that decides by micro-batch durations and arrival rates."""
+    """The policy that decides by micro-batch durations and arrival rates.
+
+    It keeps its last findings, by query, since most queries have reported nothing since. Each is used only
+    while all that it follows from is the same, so they make no difference to a wish.
+    """
+
+    _findings: dict[str, Findings] = field(factory=dict, init=False, eq=False, repr=False)
 
     def decide(self, view: ClusterView) -> Wish:
         """Return the slots that each query needs for its objective."""
         ready_ms = _ready_ms(view)
         running = sum(_busy(query) for query in view.queries.values())
-        found = {id: _weighed(query, view, ready_ms, running) for id, query in view.queries.items()}
-        weighed = {id: one for id, one in found.items() if one is not None}
+        findings: dict[str, Findings] = {}
+        weighed: dict[str, Weighed] = {}
+        for id, query in view.queries.items():
+            if query.facts.trigger != "processing_time":
+                continue  # it has no batches that repeat, so only its bounds apply
+            current = query.granted or max(query.lower, min(query.upper, query.slots))
+            found = None
+            if not query.idle:
+                before = self._findings.get(id)
+                findings[id] = Findings.of(query, current, ready_ms, view.at, before)
+                found = findings[id].evaluated
+            weighed[id] = _weighed(query, view, current, running - _busy(query), found)
+        self._findings.clear()
+        self._findings.update(findings)
         weighed = within_what_is_there(weighed, view.slots)
         wishes = in_whole_executors(weighed, view.usual_slots)
         gain = view.settings.batch_gain
@@ -281,16 +304,10 @@ def _busy(query: QueryMetrics) -> float:
     return 0.0 if latest is None else min(1.0, latest.busy or 0.0)
 
 
-def _weighed(query: QueryMetrics, view: ClusterView, ready_ms: float, running: float) -> Weighed | None:
-    """Decide about one query; None if its trigger has no batches that repeat, so only its bounds apply.
-
-    `running` is the number of queries that run a micro-batch at the same time, on average.
-    """
-    if query.facts.trigger != "processing_time":
-        return None
-    current = query.granted or max(query.lower, min(query.upper, query.slots))
-    found = None if query.idle else EvaluatedMetrics.of(query, current, ready_ms, view.at)
-    wish = _Weighing(query, view, current, running - _busy(query), found).decide()
+def _weighed(
+    query: QueryMetrics, view: ClusterView, current: int, beside: float, found: EvaluatedMetrics | None
+) -> Weighed:
+    wish = _Weighing(query, view, current, beside, found).decide()
     return Weighed(
         wish,
         current,

@@ -7,12 +7,12 @@ from attrs import evolve
 from spark_elastic.core.events import FullestPartition, OffsetsBehind, SourceFacts
 from spark_elastic.core.policies.autoscale.measured import (
     Basis,
+    Batches,
     Bottleneck,
     Hot,
     bottleneck,
     hot_behind,
     hot_input,
-    measured,
 )
 from spark_elastic.core.policies.view import QueryMetrics
 from tests.unit.core.builder import STATEFUL
@@ -20,9 +20,7 @@ from tests.unit.core.policies.seen import batches, query, sample, work
 
 
 def limit(of: QueryMetrics) -> Bottleneck | None:
-    known = measured(of)
-    assert known is not None
-    return bottleneck(Basis.of(of, of.slots, 30_000.0), known)
+    return bottleneck(Basis.of(of, Batches.of(of), of.slots, 30_000.0))
 
 
 def test_fewer_source_tasks_than_slots_limit_a_query_without_state() -> None:

@@ -129,7 +129,8 @@ class Wish:
 class Policy(Protocol):
     """Decides what the queries of an application should have.
 
-    A policy is a pure function: the same view gives the same wish, whatever it has seen before. Whatever a policy has to remember is in the view: what was wanted, granted and applied before.
+    A policy is a pure function: the same view gives the same wish, whatever it has seen before. What a policy
+    has to remember is in the view: what was wanted, granted and applied before.
 
     A wish has numbers of slots for queries, limits for them, or both. Policies form a chain (`custom.py`):
     each sees the view with the limits that those before it have stated. If several want a number of slots for

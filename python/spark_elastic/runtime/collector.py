@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 
 MORE_OBJECTS = 10_000
-"""The collector looks at new objects each time that so many more exist: a few MB of garbage at most."""
+"""The collector looks at new objects each time that this number more exist: a few MB of garbage at most."""
 
 
 def collect_rarely() -> None:

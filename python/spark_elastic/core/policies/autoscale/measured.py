@@ -448,7 +448,7 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, query: QueryMetrics, batches: Batches, current: int, ready_ms: float) -> Basis:
-        """Take from the view of a query what counts besides its `batches`."""
+        """Take from the view of a query what counts in addition to its `batches`."""
         return cls(batches, current, query.partitions, query.movable, query.pauses_ms, ready_ms)
 
 

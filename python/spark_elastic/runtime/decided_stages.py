@@ -141,7 +141,8 @@ class DecidedStages:
     """The last decisions, numbered from 1, and those that are not in the journal yet.
 
     Those of streaming queries have room of their own: micro-batches never end, and their decisions must not
-    displace those of batches. One thread adds them, and the loop's takes them for the journal; any thread may read them.
+    displace those of batches. One thread adds decisions, and the loop's takes them for the journal; any
+    thread may read them.
     """
 
     _streaming: deque[DecidedStage] = field(factory=lambda: deque(maxlen=STAGES_KEPT))

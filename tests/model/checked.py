@@ -68,6 +68,8 @@ class Checked(StandIn):
                         settled.add(decision.query)
                     if decision.reason in ("rescale_prepared", "preparation_failed"):
                         reported.add(decision.query)
+                case PrepareMove(query=query, partitions=count) if count == self.partitions.get(query):
+                    pass  # to copy nothing
                 case Rescale() | PrepareMove():
                     assert action.query in reported, "a rescale without a reason"
                     assert action.query in settled or slots > 0, "rescaled without a slot to do it on"

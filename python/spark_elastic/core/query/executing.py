@@ -117,10 +117,13 @@ class Executing(QueryState):
             self._plan_growth(step, step.choose_running(overdue=self.is_overdue(step)))
 
     def order_again(self, event: inner.Recovered, step: Step) -> None:
-        """Repeat the order to copy the state, or a change in place that is not in force."""
+        """Repeat the order to copy the state, or to copy none, or a change in place that is not in force."""
         if self.preparing is not None:
             self._copy_again(step)
             return
+        if prepares_moves(step.record, step.settings) and not step.settings.hands_off:
+            # The order that has called a copy off may be lost, too.
+            drop_copy(step.record, step.turn, step.settings)
         choice = _Running(step, self).choice
         if choice.way == "in_place":
             self._change_in_place(choice, step)

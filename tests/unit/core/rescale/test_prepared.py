@@ -654,6 +654,15 @@ class TestRecovered:
         assert copies(scene.start(2, 4, queries=[info])) == [("counts", 4), ("counts", 6)]
         assert copy(scene) == (6, scene.now)
 
+    def test_a_copy_that_was_called_off_is_dropped_again(self) -> None:
+        scene = Scene()
+        preparing(scene)
+        dropped = only(scene.lose("1"), PrepareMove)
+        again = only(goes_on(scene, "running"), PrepareMove)
+        assert dropped.partitions == again.partitions == 2
+        assert (copy(scene), moving(scene)) == (None, set())
+        assert scene.done(again, took_ms=0) == ()
+
 
 def test_each_copy_ends_in_a_move(stage: Stage) -> None:
     scene = stage(**AT_ONCE)

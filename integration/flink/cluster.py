@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ _HOST = "127.0.0.1"
 # Generous, as they only bound a hang and a busy machine is slow.
 _START_TIMEOUT_S = 120.0
 _END_TIMEOUT_S = 60.0
+_POLL_S = 0.5
 _JOB_MANAGER = "org.apache.flink.container.entrypoint.StandaloneApplicationClusterEntryPoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 # What Flink's own scripts open on Java 17, as far as a job without Python and Kerberos needs it.
@@ -94,12 +96,19 @@ _JOB_MANAGER_MEMORY = ("-Xmx512m",)
 class FlinkCluster:
     """A JobManager that runs one job, and TaskManagers with one slot; a context manager that cleans up.
 
-    The job is a Java program without a package; it gets `arguments`. `conf` overrides the settings here. All
-    folders are under `folder`, all ports are chosen by the system.
+    The job is a Java program without a package; it gets `arguments`, and may use tables and files if it is
+    `sql`. `conf` overrides the settings here. All folders are under `folder`, all ports are chosen by the
+    system.
     """
 
     def __init__(
-        self, folder: Path, program: Path, arguments: Sequence[str], conf: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        program: Path,
+        arguments: Sequence[str],
+        conf: Mapping[str, str] | None = None,
+        *,
+        sql: bool = False,
     ) -> None:
         self._folder = folder
         self._program = program
@@ -109,6 +118,7 @@ class FlinkCluster:
             "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
             **(conf or {}),
         }
+        self._sql = sql
         self._class_path = ""
         self._processes: list[LoggedProcess] = []
         self._workers = 0
@@ -154,6 +164,26 @@ class FlinkCluster:
         (job,) = _get(f"http://{self._rest}/jobs")["jobs"]
         return _get(f"http://{self._rest}/jobs/{job['id']}{below}")
 
+    def drain(self, timeout_s: float) -> None:
+        """Tell the job to end as if its input had ended, with all windows closed; wait until it has.
+
+        Raises ProcessFailure if it does not in time, or fails.
+        """
+        (job,) = _get(f"http://{self._rest}/jobs")["jobs"]
+        path = f"http://{self._rest}/jobs/{job['id']}"
+        order = {"drain": True, "targetDirectory": (self._folder / "savepoint").as_uri()}
+        deadline = time.monotonic() + timeout_s
+        number, result = "", None
+        while "location" not in (result or {}) and time.monotonic() < deadline:
+            if result or not number:
+                # The first one, or again: an order that comes while tasks start is given up.
+                number = _ask(f"{path}/stop", json.dumps(order).encode())["request-id"]
+            # The JobManager ends once the result has been asked for.
+            result = _get(f"{path}/savepoints/{number}")["operation"]
+            time.sleep(_POLL_S)
+        if self.job_manager.wait(_END_TIMEOUT_S) != 0:
+            raise ProcessFailure(f"the job does not end well\n{self.job_manager.log_tail()}")
+
     def stop(self) -> None:
         """Stop every process that this cluster started, the newest first; safe to call twice."""
         for process in reversed(self._processes):
@@ -163,7 +193,7 @@ class FlinkCluster:
         classes = self._folder / "classes"
         for folder in (classes, self._folder / "conf"):
             folder.mkdir(parents=True, exist_ok=True)
-        jars = cluster_class_path()
+        jars = cluster_class_path(self._sql)
         compile_java(self._program, classes, jars)
         self._class_path = os.pathsep.join([str(classes), jars])
         self._write_conf()
@@ -172,6 +202,8 @@ class FlinkCluster:
         address = rf"Actor system started at \S+@{_HOST}:(\d+)"
         self._conf["jobmanager.rpc.port"] = process.wait_for_line(address, _START_TIMEOUT_S)[1]
         self._rest = process.wait_for_line(r"Rest endpoint listening at (\S+:\d+)", _START_TIMEOUT_S)[1]
+        # A program that fails before says why, while no TaskManager would ever find the JobManager.
+        process.wait_for_line("Received job submission", _START_TIMEOUT_S)
         self._write_conf()
 
     def _write_conf(self) -> None:
@@ -192,6 +224,11 @@ class FlinkCluster:
 
 
 def _get(address: str) -> dict[str, Any]:
-    with urllib.request.urlopen(address, timeout=_START_TIMEOUT_S) as answer:
+    return _ask(address, None)
+
+
+def _ask(address: str, order: bytes | None) -> dict[str, Any]:
+    request = urllib.request.Request(address, order, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=_START_TIMEOUT_S) as answer:
         found: dict[str, Any] = json.load(answer)
     return found

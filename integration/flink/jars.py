@@ -26,12 +26,16 @@ def class_path() -> str:
     return os.pathsep.join(map(str, jars))
 
 
-def cluster_class_path() -> str:
-    """Return the class path of a cluster's processes and jobs. Raises FetchError, NoJavaError."""
+def cluster_class_path(sql: bool = False) -> str:
+    """Return the class path of a cluster's processes and jobs. Raises FetchError, NoJavaError.
+
+    Jobs with `sql` have tables and files too.
+    """
     # What flink-dist is made of, as far as such a cluster needs it; its RPC is inside the loader's jar.
     modules = ("runtime", "clients", "streaming-java", "statebackend-rocksdb", "rpc-akka-loader", "container")
+    tables = ("table-api-java-bridge", "table-runtime", "table-planner-loader", "connector-files")
     jars = fetch(
-        *(f"org.apache.flink:flink-{module}:{CLUSTER}" for module in modules),
+        *(f"org.apache.flink:flink-{module}:{CLUSTER}" for module in (*modules, *(tables if sql else ()))),
         "org.slf4j:slf4j-simple:1.7.36",
         transitive=True,
     )

@@ -1,6 +1,6 @@
-"""Run Nexmark's queries as Spark streams: with the plugin, and with plain Spark's dynamic allocation.
+"""Run Nexmark's queries as streams: in Spark with the plugin, in plain Spark, and in Flink if asked for.
 
-usage: python -m integration.bench.nexmark [--quick] [--queries q0,q5|all] [--variants plain,reactive] ...
+usage: python -m integration.bench.nexmark [--quick] [--queries q0,q5|all] [--variants plain,flink|all] ...
 The last line printed is one JSON object. A whole run also writes it to results/VERSION/nexmark.json, with a
 picture next to it.
 
@@ -21,10 +21,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from integration.bench.nexmark import flink
 from integration.bench.nexmark.figures import IN_TIME_MS, compared
+from integration.bench.nexmark.load import TRIGGER_MS, Trial
 from integration.bench.nexmark.picture import draw
 from integration.bench.nexmark.queries import QUERIES
-from integration.bench.nexmark.run import TRIGGER_MS, VARIANTS, Trial, run
+from integration.bench.nexmark.run import VARIANTS, run
 from integration.bench.nexmark.schedule import Schedule
 from integration.bench.nexmark.streams import exact
 from integration.bench.results import keep
@@ -34,6 +36,7 @@ _QUICK = Schedule(rates=(1_000, 4_000, 1_000), step_s=30, settle_s=30)
 # One of each kind: a filter without state, a join, aggregations in a row, windows that are joined, sessions.
 _QUERIES = ("q1", "q3", "q5", "q8", "q11")
 _QUICK_QUERIES = ("q5",)
+_FLINK = "flink"
 _WORKERS = 4
 _WAIT_US = 500
 
@@ -58,7 +61,11 @@ def main() -> int:
         variants = {}
         for variant in arguments.variants or VARIANTS:
             with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-                variants[variant] = run(Path(folder, variant), query, variant, trial)
+                place = Path(folder, variant)
+                if variant == _FLINK:
+                    variants[variant] = flink.run(place, query, trial)
+                else:
+                    variants[variant] = run(place, query, variant, trial)
             said = f"{time.strftime('%H:%M:%S')} {query} {variant} {json.dumps(variants[variant])}"
             print(said, file=sys.stderr, flush=True)
         result["queries"][query] = {"variants": variants, "to_plain": compared(variants)}
@@ -79,11 +86,12 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.bench.nexmark",
-        description="Run Nexmark's queries as Spark streams, with the plugin and with plain Spark.",
+        description="Run Nexmark's queries in Spark, with the plugin and without, and in Flink if asked for.",
     )
     parser.add_argument("--quick", action="store_true", help="one query, half the time")
     parser.add_argument("--queries", type=_queries, help=f"of {','.join(QUERIES)}, or all of them (all)")
-    parser.add_argument("--variants", type=_variants, help=f"of {','.join(VARIANTS)}")
+    variants = f"of {','.join(VARIANTS)} (these by default) and {_FLINK}, or the four of them (all)"
+    parser.add_argument("--variants", type=_variants, help=variants)
     parser.add_argument("--workers", type=int, default=_WORKERS, help="most workers, of one slot each")
     parser.add_argument("--wait-us", type=int, default=_WAIT_US, help="how long an event waits, 0 to 1000 µs")
     arguments = parser.parse_args()
@@ -91,6 +99,10 @@ def _arguments() -> argparse.Namespace:
         parser.error(f"--workers {arguments.workers}: one of them is killed, so there must be 2 or more")
     if not 0 <= arguments.wait_us <= 1_000:
         parser.error(f"--wait-us {arguments.wait_us}: it is between 0 and 1000")
+    if _FLINK in (arguments.variants or ()):
+        asked = arguments.queries or ()
+        if missing := [name for name in asked if name not in flink.QUERIES]:
+            parser.error(f"{', '.join(missing)}: Flink runs {', '.join(flink.QUERIES)} only")
     chosen = (arguments.queries, arguments.variants)
     usual = (arguments.workers, arguments.wait_us) == (_WORKERS, _WAIT_US)
     arguments.whole = not arguments.quick and usual and not any(chosen)
@@ -98,14 +110,16 @@ def _arguments() -> argparse.Namespace:
 
 
 def _queries(text: str) -> list[str]:
-    return [*QUERIES] if text == "all" else _known(text, [*QUERIES])
+    known = [*QUERIES]
+    return known if text == "all" else _known(text, known)
 
 
 def _variants(text: str) -> list[str]:
-    return _known(text, VARIANTS)
+    known = [*VARIANTS, _FLINK]
+    return known if text == "all" else _known(text, known)
 
 
-def _known(text: str, known: list[str] | tuple[str, ...]) -> list[str]:
+def _known(text: str, known: list[str]) -> list[str]:
     names = text.split(",")
     if unknown := [name for name in names if name not in known]:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there are {', '.join(known)}")

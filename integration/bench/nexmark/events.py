@@ -2,7 +2,8 @@
 
 Of each 50 events in a row, the first is a person, the next 3 are auctions and the other 46 are bids. Event n
 happens n ms after the first one, so that event time has 1,000 events per second at any load. Values are drawn
-by hashing the number: the same numbers give the same rows, in any order and in any program.
+by hashing the number: the same numbers give the same rows, in any order and in any program. The expressions
+are in the SQL that Spark and Flink share.
 
 Sizes and chances are those of Nexmark's public definition: every second bid is for a hot auction, three of
 four bids and of four auctions are those of a hot bidder and a hot seller. What is hot changes with each 100
@@ -11,7 +12,7 @@ auctions or people. Bids and auctions may name people and auctions that come a l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -19,7 +20,7 @@ PEOPLE, AUCTIONS, BIDS = 1, 3, 46
 ROUND = PEOPLE + AUCTIONS + BIDS
 EVENTS_PER_S = 1_000
 """Events per second of event time."""
-WATERMARK = "4 seconds"
+WATERMARK_S = 4
 """How late an event may be, by the definition; none is."""
 FIRST_ID = 1_000
 """The id of the first person and of the first auction."""
@@ -55,9 +56,19 @@ def register(numbers: DataFrame, *, wait_us: int = 0) -> None:
     read = numbers.where(_waited(wait_us)) if wait_us else numbers
     for name, (kind, columns) in _KINDS.items():
         rows = read.where(kind).selectExpr(*(f"{value} AS {column}" for column, value in columns.items()))
-        rows.withWatermark("dateTime", WATERMARK).createOrReplaceTempView(name)
+        rows.withWatermark("dateTime", f"{WATERMARK_S} seconds").createOrReplaceTempView(name)
     side = spark.range(_CHANNELS).selectExpr("id AS key", "concat('value ', id) AS value")
     side.createOrReplaceTempView("side_input")
+
+
+def views_in_flink() -> Iterator[str]:
+    """Yield the statements that create the views of the events in Flink, from its table `numbers`.
+
+    That has the columns n and dateTime; the latter carries the watermark.
+    """
+    for name, (kind, columns) in _KINDS.items():
+        values = (f"{value} AS {column}" for column, value in {**columns, "dateTime": "dateTime"}.items())
+        yield f"CREATE TEMPORARY VIEW {name} AS SELECT {', '.join(values)} FROM numbers WHERE {kind}"
 
 
 def time_of(number: int) -> int:
@@ -83,7 +94,7 @@ def _draw(place: int, below: int | str) -> str:
 
 
 def _one_of(place: int, values: tuple[str, ...]) -> str:
-    return f"element_at(array{values}, CAST({_draw(place, len(values))} + 1 AS INT))"
+    return f"elt(CAST({_draw(place, len(values))} + 1 AS INT), {', '.join(map(repr, values))})"
 
 
 def _four_digits(place: int) -> str:
@@ -92,7 +103,7 @@ def _four_digits(place: int) -> str:
 
 def _text(place: int, length: int | str) -> str:
     """Return hexadecimal digits; the length is at most 512."""
-    return f"left(repeat(sha2(concat(n, '/', {place}), 512), 4), CAST({length} AS INT))"
+    return f"left(repeat(sha2(concat(CAST(n AS STRING), '/{place}'), 512), 4), CAST({length} AS INT))"
 
 
 def _padding(place: int, size: int) -> str:
@@ -102,13 +113,13 @@ def _padding(place: int, size: int) -> str:
 
 def _price(place: int) -> str:
     """Return a price in cents whose logarithm has equal chances: 1 to a million dollars."""
-    share = f"{_draw(place, 2**53)} / {2**53}D"
-    return f"CAST(round(power(10D, 6 * ({share})) * 100) AS BIGINT)"
+    share = f"{_draw(place, 2**53)} / {2**53}e0"
+    return f"CAST(round(power(1e1, 6 * ({share})) * 100) AS BIGINT)"
 
 
 # The numbers of the last person and auction so far, from 0 up; -1 if there is no auction yet.
-_LAST_PERSON = f"(n DIV {ROUND})"
-_LAST_AUCTION = f"(n DIV {ROUND} * {AUCTIONS} + least(n % {ROUND}, {AUCTIONS}) - 1)"
+_LAST_PERSON = f"floor(n / {ROUND})"
+_LAST_AUCTION = f"(floor(n / {ROUND}) * {AUCTIONS} + least(n % {ROUND}, {AUCTIONS}) - 1)"
 
 
 def _active_person(place: int) -> str:
@@ -127,13 +138,14 @@ def _hot_or(place: int, one_in: int, hot: str, other: str) -> str:
 
 
 def _hot(last: str) -> str:
-    return f"({last} DIV {_HOT_OF} * {_HOT_OF})"
+    return f"(floor({last} / {_HOT_OF}) * {_HOT_OF})"
 
 
-_TIME = f"timestamp_millis({_BEGIN} + n * 1000 DIV {EVENTS_PER_S})"
-_EXPIRES = f"timestamp_millis({_BEGIN} + n * 1000 DIV {EVENTS_PER_S} + 1 + {_draw(24, 2 * _HORIZON_MS)})"
+_MS = f"{_BEGIN} + floor(n * 1000 / {EVENTS_PER_S})"
+_TIME = f"timestamp_millis({_MS})"
+_EXPIRES = f"timestamp_millis({_MS} + 1 + {_draw(24, 2 * _HORIZON_MS)})"
 _HOT_CHANNEL = f"{_draw(33, 2)} > 0"
-_CHANNEL_NUMBER = _draw(35, _CHANNELS)
+_CHANNEL_NUMBER = f"CAST({_draw(35, _CHANNELS)} AS STRING)"
 _CHANNEL = f"IF({_HOT_CHANNEL}, {_one_of(34, _HOT_CHANNELS)}, concat('channel-', {_CHANNEL_NUMBER}))"
 _URL = (
     f"concat('https://www.nexmark.com/', regexp_replace(left(md5({_CHANNEL}), 15), '(.{{5}})', '$1/'), "

@@ -1,7 +1,8 @@
 """Figures of a run: how late each event was read, which rates the query kept up with, and what it cost.
 
 A second's events are written in its middle; how late they are is the time from then to the end of the
-micro-batch that has the last of them in all places where the query reads them. For a query with windows this
+micro-batch that has the last of them in all places where the query reads them. In Flink it is the end of the
+first checkpoint that has them, with which the files of the output are complete. For a query with windows this
 is not the time until a window's result, which comes with the watermark.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -26,10 +27,22 @@ IN_TIME_MS = 10_000
 
 @frozen
 class Reading:
-    """A micro-batch that ended at `ended` (epoch ms), and the number of events that were read by then."""
+    """A micro-batch or checkpoint that ended at `ended` (epoch ms), and the events in a row it has read."""
 
     ended: int
     covered: int
+
+
+@frozen
+class Snapshot:
+    """The `ranges` of numbers (first, end) that a task has read between its last snapshot and a checkpoint.
+
+    After a restart of the job there are other tasks.
+    """
+
+    checkpoint: int
+    task: str
+    ranges: Sequence[tuple[int, int]]
 
 
 @frozen
@@ -69,6 +82,25 @@ def readings(
     for ended, places in reports:
         read = [0 if place is None else log[place] for place, log in zip(places, sources, strict=True)]
         found.append(Reading(ended, min(read)))
+    return found
+
+
+def committed(snapshots: Collection[Snapshot], ended: Mapping[int, int]) -> list[Reading]:
+    """Return what has been read by each checkpoint that was completed; `ended` has their times (epoch ms).
+
+    A checkpoint has all that its tasks have read, also before a checkpoint that was given up, and what the
+    checkpoint has with which they began.
+    """
+    ends: dict[int, int] = {}
+    found, read = [], 0
+    for checkpoint in sorted(ended):
+        tasks = {one.task for one in snapshots if one.checkpoint == checkpoint}
+        for one in snapshots:
+            if one.checkpoint <= checkpoint and one.task in tasks:
+                ends.update(one.ranges)
+        while read in ends:
+            read = ends[read]
+        found.append(Reading(ended[checkpoint], read))
     return found
 
 
@@ -117,7 +149,8 @@ def figures(
 ) -> dict[str, Any]:
     """Return the figures of the measured seconds.
 
-    `batch_ms` are the durations of their micro-batches, `executors` their number by time (epoch ms).
+    `batch_ms` are the durations of their micro-batches, or of their checkpoints, `executors` their number by
+    time (epoch ms).
     """
     late = lateness(schedule, begin, read, schedule.measured)
     since, end = (begin + second * 1_000 for second in (schedule.measured.start, schedule.measured.stop))

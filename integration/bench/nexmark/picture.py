@@ -14,6 +14,7 @@ _NAMES = {
     "plain": "Spark with dynamic allocation",
     "reactive": "spark-elastic, reactive",
     "autoscale": "spark-elastic, autoscale",
+    "flink": "Flink, reactive",
 }
 
 

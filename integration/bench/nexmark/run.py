@@ -1,21 +1,28 @@
-"""A query of Nexmark on a cluster, under a load that steps, while workers come and go."""
+"""A query of Nexmark on a Spark cluster, under a load that steps, while workers come and go."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
-
 from integration.bench.application import plugin_conf
 from integration.bench.nexmark.figures import Reading, covered, figures, readings
-from integration.bench.nexmark.schedule import Change, Schedule
+from integration.bench.nexmark.load import (
+    END_TIMEOUT_S,
+    START_TIMEOUT_S,
+    TRIGGER_MS,
+    EventNumbers,
+    Trial,
+    follow,
+)
+from integration.bench.nexmark.schedule import Change
 from integration.bench.nexmark.streams import compare
 from integration.cluster.application import executors
-from integration.cluster.lines import ONE_SLOT_EACH, LinesOfLoad, autoscaled
+from integration.cluster.lines import ONE_SLOT_EACH, autoscaled
 from integration.orders import connected
 from integration.streaming.driver import driver
 from integration.streaming.launch import CHECKOUT
@@ -27,40 +34,9 @@ from spark_elastic_lab.simulator.record import Steps
 from spark_elastic_tools.event_logs.files import find_logs
 
 VARIANTS = ("plain", "reactive", "autoscale")
-TRIGGER_MS = 2_000
 # How long executors that are not needed are kept, the same for each variant that releases some.
 _RELEASE_AFTER_S = 20
-# One file would be one task.
-_FILES_PER_S = 4
 _APPLICATION = Path(__file__).with_name("app.py")
-# These only bound a hang, and a query that is far behind.
-_START_TIMEOUT_S, _END_TIMEOUT_S = 120.0, 900.0
-_POLL_S = 0.2
-
-
-@frozen(kw_only=True)
-class Trial:
-    """What a query is run with: `workers` of one slot at most, and `wait_us` more for each event."""
-
-    schedule: Schedule
-    workers: int
-    wait_us: int
-
-
-@define(kw_only=True)
-class EventNumbers(LinesOfLoad):
-    """Writes the numbers of events as they arrive, and records the file of each number of events in a row."""
-
-    files: dict[int, str] = field(factory=dict)
-
-    def _write(self, rows: int) -> None:
-        before = self.written
-        for part in range(1, _FILES_PER_S + 1):
-            first = self.written
-            share = before + rows * part // _FILES_PER_S - first
-            if share:
-                super()._write(share)
-                self.files[self.written] = f"{first}.txt"
 
 
 def run(folder: Path, query: str, variant: str, trial: Trial) -> dict[str, Any]:
@@ -72,17 +48,17 @@ def run(folder: Path, query: str, variant: str, trial: Trial) -> dict[str, Any]:
     with Cluster(folder / "cluster") as cluster:
         workers = [cluster.add_worker() for _ in range(trial.workers - 1)]
         application = _submitted(cluster, folder, query, variant, trial)
-        with connected(application, folder / "socket", _START_TIMEOUT_S) as orders:
+        with connected(application, folder / "socket", START_TIMEOUT_S) as orders:
             begin = int(time.time()) + 2
             load = trial.schedule.load
             with EventNumbers(folder=folder / "lines", load=load, begin=begin) as numbers:
-                _follow(trial.schedule, numbers, cluster, workers, application)
+                follow(trial.schedule, numbers, application, partial(_do, cluster, workers))
             try:
                 orders.send("finish")
-                watermark = orders.recv() if orders.poll(_END_TIMEOUT_S) else None
+                watermark = orders.recv() if orders.poll(END_TIMEOUT_S) else None
             except (OSError, EOFError):
                 raise ProcessFailure(f"{query} has failed\n{application.log_tail()}") from None
-            if application.wait(_START_TIMEOUT_S) != 0:
+            if application.wait(START_TIMEOUT_S) != 0:
                 raise ProcessFailure(f"{query} did not end well\n{application.log_tail()}")
     reports = [json.loads(line) for line in (folder / "progress").read_text("utf-8").splitlines()]
     read = _readings(folder / "checkpoint" / "sources", numbers.files, reports)
@@ -121,26 +97,7 @@ def _conf(variant: str, folder: Path, workers: int) -> dict[str, str]:
     return ours | (autoscaled(workers, _RELEASE_AFTER_S) if variant == "autoscale" else {})
 
 
-def _follow(
-    schedule: Schedule,
-    numbers: EventNumbers,
-    cluster: Cluster,
-    workers: list[Worker],
-    application: LoggedProcess,
-) -> None:
-    """Change the workers as scheduled until the load is over."""
-    due = iter(schedule.changes)
-    change = next(due, None)
-    while not numbers.over:
-        if not application.running:
-            raise ProcessFailure(f"the application has ended\n{application.log_tail()}")
-        if change is not None and time.time() >= numbers.begin + change.second:
-            _do(change, cluster, workers)
-            change = next(due, None)
-        time.sleep(_POLL_S)
-
-
-def _do(change: Change, cluster: Cluster, workers: list[Worker]) -> None:
+def _do(cluster: Cluster, workers: list[Worker], change: Change) -> None:
     if change.deed == "join":
         workers.append(cluster.start_worker())
         return

@@ -62,9 +62,7 @@ def compare(
     Rows that the watermark (epoch ms) has not closed are not expected. Returns what `difference` returns.
     """
     query = QUERIES[name]
-    spark.conf.set(*_ZONE)
-    register(spark.range(events).selectExpr("id AS n"))
-    expected = spark.sql(query.text)
+    expected = answer(spark, name, events)
     if query.closed is not None:
         # Kept first: Spark would choose by a session's end before it joins the events of a session.
         expected = expected.cache().where(F.col(query.closed) <= F.timestamp_millis(F.lit(watermark or 0)))
@@ -75,6 +73,13 @@ def compare(
         return difference(found.select(*expected.columns), expected)
     finally:
         spark.catalog.clearCache()
+
+
+def answer(spark: SparkSession, name: str, events: int) -> DataFrame:
+    """Return the answer of a batch over the first `events` events, with all windows."""
+    spark.conf.set(*_ZONE)
+    register(spark.range(events).selectExpr("id AS n"))
+    return spark.sql(QUERIES[name].text)
 
 
 def exact(compared: Mapping[str, int]) -> bool:

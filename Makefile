@@ -140,7 +140,7 @@ bench-planning: jar ## measure what the plugin adds to planning (BENCH=--quick: 
 bench-batch: jar ## measure TPC-H with the plugin and without (SUITE=tpcds: TPC-DS, hours; SF=1: scale; BENCH=--quick: few queries)
 	$(BIN)/python -m integration.bench.batch $(if $(SUITE),--suite $(SUITE)) $(if $(SF),--sf $(SF)) $(BENCH)
 
-bench-nexmark: jar ## run Nexmark's queries as streams, with the plugin and with dynamic allocation, 80 min (BENCH=--quick: one query, 10 min; BENCH="--queries q0,q5": these)
+bench-nexmark: jar ## run Nexmark's queries as streams, with the plugin and with dynamic allocation, 80 min (BENCH=--quick: one query, 10 min; BENCH="--queries q0,q5": these; BENCH="--variants all": Flink too)
 	$(BIN)/python -m integration.bench.nexmark $(BENCH)
 
 differential: jar ## run programs made by chance with the plugin and without, and compare (SEED=1; MINUTES=10, shared by the halves; ONLY=batch or streaming: one half; ONLY=large: some that need much memory; ONLY=tables: Delta Lake; ONLY=executors: streams that lose executors)

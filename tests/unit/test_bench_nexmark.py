@@ -12,6 +12,8 @@ from integration.bench import results
 from integration.bench.nexmark.figures import (
     Late,
     Reading,
+    Snapshot,
+    committed,
     compared,
     covered,
     figures,
@@ -80,6 +82,29 @@ def test_an_event_is_read_when_all_places_have_read_it() -> None:
         Reading(3, 10),
         Reading(4, 30),
     ]
+
+
+def test_a_checkpoint_has_what_its_tasks_have_read() -> None:
+    snapshots = [
+        Snapshot(1, "a", [(0, 10)]),
+        Snapshot(1, "b", [(20, 25)]),
+        # Given up; the next one has what these have read.
+        Snapshot(2, "a", [(10, 20)]),
+        Snapshot(2, "b", [(25, 30)]),
+        Snapshot(3, "a", []),
+        Snapshot(3, "b", [(30, 35), (40, 45)]),
+        # Lost with a restart, after which c reads it again.
+        Snapshot(4, "a", [(35, 40)]),
+        Snapshot(5, "c", [(35, 38)]),
+        Snapshot(6, "c", [(38, 40)]),
+    ]
+    assert committed(snapshots, {1: 100, 3: 300, 5: 500, 6: 600}) == [
+        Reading(100, 10),
+        Reading(300, 35),
+        Reading(500, 38),
+        Reading(600, 45),
+    ]
+    assert committed([], {}) == []
 
 
 def test_events_are_late_from_when_they_were_written() -> None:

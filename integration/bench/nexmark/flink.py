@@ -143,8 +143,18 @@ def run(folder: Path, query: str, trial: Trial) -> dict[str, Any]:
         if one["trigger_timestamp"] // 1_000 - begin in trial.schedule.measured
     ]
     with driver(folder / "check") as jvm, jvm.session({"spark.sql.shuffle.partitions": "4"}) as spark:
-        rows = _compare(spark, query, numbers.written, output)
+        rows = compare(spark, query, numbers.written, output)
     return figures(trial.schedule, begin * 1_000, read, durations, side.there) | {"output": rows}
+
+
+def compare(spark: SparkSession, query: str, events: int, output: Path) -> dict[str, int]:
+    """Compare what a drained job has written with a batch of Spark over the first `events` events.
+
+    Returns what `difference` returns.
+    """
+    expected = answer(spark, query, events)
+    found = spark.read.csv(str(output), expected.schema, sep="\t", mode="FAILFAST")
+    return difference(found, expected)
 
 
 def _snapshots(notes: Path) -> Iterator[Snapshot]:
@@ -153,9 +163,3 @@ def _snapshots(notes: Path) -> Iterator[Snapshot]:
         for line in file.read_text("utf-8").rpartition("\n")[0].splitlines():
             checkpoint, *ends = map(int, line.split())
             yield Snapshot(checkpoint, file.name, [*zip(ends[::2], ends[1::2], strict=True)])
-
-
-def _compare(spark: SparkSession, query: str, events: int, output: Path) -> dict[str, int]:
-    expected = answer(spark, query, events)
-    found = spark.read.csv(str(output), expected.schema, sep="\t", mode="FAILFAST")
-    return difference(found, expected)

@@ -161,25 +161,23 @@ class FlinkCluster:
 
     def job(self, below: str = "") -> dict[str, Any]:
         """Return what the REST API says of the job, or of a path below it."""
-        (job,) = _get(f"http://{self._rest}/jobs")["jobs"]
-        return _get(f"http://{self._rest}/jobs/{job['id']}{below}")
+        return _get(self._job_address() + below)
 
     def drain(self, timeout_s: float) -> None:
         """Tell the job to end as if its input had ended, with all windows closed; wait until it has.
 
-        Raises ProcessFailure if it does not in time, or fails.
+        Raises ProcessFailure if it does not in time, or fails, OSError if the JobManager has gone.
         """
-        (job,) = _get(f"http://{self._rest}/jobs")["jobs"]
-        path = f"http://{self._rest}/jobs/{job['id']}"
+        address = self._job_address()
         order = {"drain": True, "targetDirectory": (self._folder / "savepoint").as_uri()}
         deadline = time.monotonic() + timeout_s
         number, result = "", None
         while "location" not in (result or {}) and time.monotonic() < deadline:
             if result or not number:
                 # The first one, or again: an order that comes while tasks start is given up.
-                number = _ask(f"{path}/stop", json.dumps(order).encode())["request-id"]
+                number = _ask(f"{address}/stop", json.dumps(order).encode())["request-id"]
             # The JobManager ends once the result has been asked for.
-            result = _get(f"{path}/savepoints/{number}")["operation"]
+            result = _get(f"{address}/savepoints/{number}")["operation"]
             time.sleep(_POLL_S)
         if self.job_manager.wait(_END_TIMEOUT_S) != 0:
             raise ProcessFailure(f"the job does not end well\n{self.job_manager.log_tail()}")
@@ -205,6 +203,10 @@ class FlinkCluster:
         # A program that fails before says why, while no TaskManager would ever find the JobManager.
         process.wait_for_line("Received job submission", _START_TIMEOUT_S)
         self._write_conf()
+
+    def _job_address(self) -> str:
+        (job,) = _get(f"http://{self._rest}/jobs")["jobs"]
+        return f"http://{self._rest}/jobs/{job['id']}"
 
     def _write_conf(self) -> None:
         lines = [f"{key}: {json.dumps(value)}\n" for key, value in self._conf.items()]

@@ -3,10 +3,10 @@
 
 PYTHON ?= python3
 # The Spark in .venv: the first of the list, or make SPARK=X.Y.Z in a checkout without .venv.
-SPARK ?= $(shell awk '!/^\#/ && NF { print $$3; exit }' spark-versions.txt)
+SPARK ?= $(shell awk '!/^\#/ && NF { sub(/,.*/, "", $$3); print $$3; exit }' spark-versions.txt)
 # Only if it was typed. A minor version such as 4.2 stands for its newest release.
 ONLY := $(if $(filter file default,$(origin SPARK)),,$(SPARK))
-override SPARK := $(shell awk -v asked='$(firstword $(subst _, ,$(SPARK)))' '!/^\#/ && index($$3, asked ".") == 1 { print $$3; found = 1; exit } \
+override SPARK := $(shell awk -v asked='$(firstword $(subst _, ,$(SPARK)))' '!/^\#/ && index($$3, asked ".") == 1 { sub(/,.*/, "", $$3); print $$3; found = 1; exit } \
   END { if (!found) print asked }' spark-versions.txt)
 # Tests run in so many processes, each file in one of them: most of them wait more than they work.
 WORKERS ?= 2

@@ -36,9 +36,13 @@ def versions_table() -> str:
     rows = ["| Spark | Scala | Java | tested with | lacks |", "|---|---|---|---|---|"]
     for row in spark_versions.supported():
         lacks = [str(LACKS.index(lack) + 1) for lack in lacks_of(Spark(row.pyspark))]
-        counts = found.get(row.name)
-        tests = "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
-        tested = f"{row.pyspark}: {'all tests' if row == spark_versions.supported()[0] else tests}"
+        default = row == spark_versions.supported()[0]
+        tested = "; ".join(
+            [
+                f"{row.pyspark}: {'all tests' if default else _core_tests(found.get(row.name))}",
+                *(f"{release}: {_core_tests(found.get(release))}" for release in row.others),
+            ]
+        )
         cells = (row.minor, row.scala_binary, f"{row.java} or later", tested, ", ".join(lacks) or "-")
         rows.append(f"| {' | '.join(cells)} |")
     notes = (
@@ -46,6 +50,10 @@ def versions_table() -> str:
         for number, lack in enumerate(map(str, LACKS), 1)
     )
     return "\n".join([*rows, "", "What a version lacks:", "", *notes])
+
+
+def _core_tests(counts: dict[str, int] | None) -> str:
+    return "not yet" if counts is None else f"{counts['passed']} core tests, {counts['failed']} failed"
 
 
 MOST_USED = (

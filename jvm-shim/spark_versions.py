@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 FILE = Path(__file__).parent.parent / "spark-versions.txt"
@@ -23,6 +23,7 @@ class SparkVersion:
     java: int
     py4j: str
     sources: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
     @property
     def minor(self) -> str:
@@ -54,6 +55,10 @@ class SparkVersion:
         """The name of the shim for this Spark, without its version."""
         return f"spark-elastic_{self.built_for}"
 
+    def with_others(self) -> tuple[SparkVersion, ...]:
+        """Return the same for each other release of PySpark that it is tested with."""
+        return tuple(replace(self, pyspark=release, others=()) for release in self.others)
+
     def jar_name(self, project_version: str) -> str:
         """Return the file name of the shim's jar for this Spark."""
         return f"{self.artefact}-{project_version}.jar"
@@ -83,5 +88,6 @@ def named(name: str) -> SparkVersion:
 
 def _parse(line: str) -> SparkVersion:
     spark, jars, pyspark, scala, java, py4j, sources = line.split()
+    installed, *others = pyspark.split(",")
     folders = () if sources == "-" else tuple(sources.split(","))
-    return SparkVersion(spark, jars, pyspark, scala, int(java), py4j, folders)
+    return SparkVersion(spark, jars, installed, scala, int(java), py4j, folders, tuple(others))

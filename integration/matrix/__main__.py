@@ -2,7 +2,7 @@
 
 usage: python -m integration.matrix [--spark NAME]... [--quick]
 
-Without --spark all versions of spark-versions.txt but the default one are tested: `make test` tests that one
+Without --spark all versions of spark-versions.txt but the one in .venv are tested: `make test` tests that one
 completely. An environment is made once and kept among the downloads. The results are written to
 docs/spark-versions.json, the source of the table of versions, but not with --quick. The last line of output
 is one JSON object.
@@ -75,16 +75,23 @@ OF_PYSPARK = ("integration/docs",)
 def main() -> int:
     """Run the requested tests; return 1 if any failed."""
     arguments = _arguments()
-    rows = [row for row in supported()[1:] if row.name in (arguments.spark or [row.name])]
     found = {}
-    for row in rows:
-        print(f"Spark {row.pyspark}, Scala {row.scala_binary}", flush=True)
-        found[row.name] = run(row, chosen(row, quick=arguments.quick))
+    for name, row in tested().items():
+        if name in (arguments.spark or [name]):
+            print(f"Spark {row.pyspark}, Scala {row.scala_binary}", flush=True)
+            found[name] = run(row, chosen(row, quick=arguments.quick))
     if not arguments.quick:
         known = json.loads(FOUND.read_text()) if FOUND.is_file() else {}
         FOUND.write_text(json.dumps({**known, **found}, indent=2, sort_keys=True) + "\n")
     print(json.dumps(found))
     return int(any(counts["failed"] for counts in found.values()))
+
+
+def tested() -> dict[str, SparkVersion]:
+    """Return what is tested here by its name: a version's, or that of another release of a version."""
+    default, *others = supported()
+    more = (each for row in (default, *others) for each in row.with_others())
+    return {**{row.name: row for row in others}, **{row.pyspark: row for row in more}}
 
 
 def chosen(row: SparkVersion, *, quick: bool) -> tuple[str, ...]:
@@ -124,12 +131,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m integration.matrix", description="Run the core tests on other versions of Spark."
     )
-    others = [row.name for row in supported()[1:]]
     parser.add_argument(
         "--spark",
         action="append",
-        choices=others,
-        help="a minor version; with its Scala if pip has none for it (all)",
+        choices=tested(),
+        help="a minor version, with its Scala if pip has none for it, or another release of one (all)",
     )
     parser.add_argument("--quick", action="store_true", help="a few tests only")
     return parser.parse_args()

@@ -38,7 +38,8 @@ def test_the_wheel_allows_the_spark_versions_of_the_list_and_no_others() -> None
     ]
     minors = [tuple(map(int, row.minor.split("."))) for row in spark_versions.supported()]
     major, newest = max(minors)
-    assert all(pyspark.contains(row.pyspark) for row in spark_versions.supported())
+    releases = [release for row in spark_versions.supported() for release in (row.pyspark, *row.others)]
+    assert all(map(pyspark.contains, releases))
     assert not pyspark.contains(f"{major}.{newest + 1}.0")
     assert not pyspark.contains(".".join(map(str, min(minors))) + ".0.dev0")
 
@@ -70,11 +71,15 @@ def test_the_list_names_the_py4j_of_the_installed_spark() -> None:
 def test_a_version_has_all_columns(tmp_path: Path) -> None:
     file = tmp_path / "versions"
     file.write_text(
-        "# comment\n\n4.3.1  pyspark  4.3.2  2.13.9  21  0.11  -\n4.2.0 maven 4.2.1 2.13.18 17 0.10.9.9 a,b\n"
+        "# comment\n\n4.3.1  pyspark  4.3.2  2.13.9  21  0.11  -\n"
+        "4.2.0 maven 4.2.1,4.2.2 2.13.18 17 0.10.9.9 a,b\n"
     )
     newest, oldest = spark_versions.supported(file)
     assert newest == spark_versions.SparkVersion("4.3.1", "pyspark", "4.3.2", "2.13.9", 21, "0.11", ())
     assert oldest.sources == ("a", "b")
+    assert oldest.pyspark == "4.2.1"
+    (other,) = oldest.with_others()
+    assert (other.pyspark, other.name, other.with_others()) == ("4.2.2", "4.2", ())
     assert newest.jar_name("1.0") == "spark-elastic_4.3_2.13-1.0.jar"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from integration.chart import crds
 from integration.chart.helm import CHART, FOLDER, HELM, RELEASE, HelmError, helm, render
 from integration.chart.manifests import EXAMPLES, MANIFESTS, manifests
 from integration.go_modules import is_built, missing_go
@@ -68,7 +69,6 @@ def test_the_chart_has_the_version_of_the_project() -> None:
         (ADAPTIVE, ["sparkConf.spark\\.task\\.cpus=3"], "executors.cores is less than spark.task.cpus"),
         (REACTIVE, ["executors.min=0"], "executors.min is 0"),
         (REACTIVE, ["operator=kubeflow"], "operator kubeflow has no Standalone cluster"),
-        (REACTIVE, ["operator=apache", "autoscaler.kind=keda"], "set autoscaler.kind hpa or none"),
         (ADAPTIVE, ["operator=apache", "application.kind=None"], "set operator none"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -121,9 +121,15 @@ def test_without_an_autoscaler_the_number_of_workers_is_the_lower_bound() -> Non
     assert found.of("HorizontalPodAutoscaler") == []
     options = ("--set", "autoscaler.kind=none,executors.min=3")
     cluster = rendered(EXAMPLES / "reactive-apache.yaml", *options).one("SparkCluster")["spec"]
-    counts = cluster["clusterTolerations"]["instanceConfig"]
-    assert counts == {"initWorkers": 3, "minWorkers": 3, "maxWorkers": 3}
-    assert "horizontalPodAutoscalerSpec" not in cluster["workerSpec"]
+    assert cluster["clusterTolerations"]["instanceConfig"]["initWorkers"] == 3
+
+
+def test_keda_scales_the_workers_of_a_spark_cluster_too() -> None:
+    found = rendered(EXAMPLES / "reactive-apache.yaml", "--set", "autoscaler.kind=keda")
+    assert found.of("HorizontalPodAutoscaler") == []
+    scaling = found.one("ScaledObject")
+    crds.check(scaling, crds.KEDA)
+    assert scaling["spec"]["scaleTargetRef"] == {"kind": "StatefulSet", "name": "orders-worker"}
 
 
 def test_a_batch_application_is_a_job() -> None:
@@ -135,6 +141,10 @@ def test_a_batch_application_is_a_job() -> None:
             "OnFailure",
             ["/opt/spark/bin/spark-submit"],
         )
+    # Kubernetes starts a Job six times again, and so does the operator.
+    apache = rendered(EXAMPLES / "adaptive-apache.yaml", "--set", "application.kind=Job")
+    again = apache.one("SparkApplication")["spec"]["applicationTolerations"]["restartConfig"]
+    assert (again["restartPolicy"], again["maxRestartAttempts"]) == ("OnFailure", 6)
 
 
 def everything(tmp_path: Path) -> Path:
@@ -169,9 +179,9 @@ def test_all_that_can_be_set_is_valid_and_arrives(example: Path, tmp_path: Path)
     check(found, VERSIONS[0])
     check(found, VERSIONS[1])
     for pod in found.pods():
+        assert pod.spec["nodeSelector"] == {"disk": "ssd"}
         if pod.component == "master":
             continue
-        assert pod.spec["nodeSelector"] == {"disk": "ssd"}
         assert pod.environment["TZ"] == "UTC"
         mounted = {mount["name"]: mount["mountPath"] for mount in pod.container["volumeMounts"]}
         assert mounted["checkpoints"] == "/data"

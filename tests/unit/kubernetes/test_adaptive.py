@@ -113,4 +113,9 @@ def test_an_operator_starts_the_application_again() -> None:
     assert again.pop("type") == "Always"
     # It has no defaults where the operator runs without its webhook.
     assert again == {"onFailureRetryInterval": 5, "onSubmissionFailureRetryInterval": 5}
-    assert apache["applicationTolerations"]["restartConfig"]["restartPolicy"] == "Always"
+    # By default it starts an application three times again.
+    assert apache["applicationTolerations"]["restartConfig"] == {
+        "restartPolicy": "Always",
+        "maxRestartAttempts": 2**31 - 1,
+        "restartBackoffMillis": 5_000,
+    }

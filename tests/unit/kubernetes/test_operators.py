@@ -40,7 +40,8 @@ FIELDS = {
         applicationTolerations=only(
             restartConfig=only(
                 restartPolicy={"enum": ["Always", "Never", "OnFailure", "OnInfrastructureFailure"]},
-                restartCounterResetMillis=COUNT,
+                maxRestartAttempts=COUNT,
+                restartBackoffMillis=COUNT,
             )
         ),
         sparkConf=CONF,
@@ -52,10 +53,7 @@ FIELDS = {
         clusterTolerations=only(instanceConfig=only(initWorkers=COUNT, minWorkers=COUNT, maxWorkers=COUNT)),
         sparkConf=CONF,
         masterSpec=only(statefulSetSpec=WORKLOAD),
-        workerSpec=only(
-            statefulSetSpec=WORKLOAD,
-            horizontalPodAutoscalerSpec=only(metrics={"type": "array"}, behavior={"type": "object"}),
-        ),
+        workerSpec=only(statefulSetSpec=WORKLOAD),
     ),
     "ServiceMonitor": only(
         selector=only(matchLabels={"type": "object", "additionalProperties": TEXT}),
@@ -83,16 +81,16 @@ def test_settings_have_to_be_texts() -> None:
         jsonschema.validate(broken, FIELDS["SparkCluster"])
 
 
-def test_the_autoscaler_in_a_cluster_is_that_of_the_charts_own() -> None:
-    ours = manifest("reactive-hpa").one("HorizontalPodAutoscaler")["spec"]
-    theirs = CLUSTER["spec"]["workerSpec"]["horizontalPodAutoscalerSpec"]
-    # The operator adds what it scales, and between which numbers.
-    assert theirs == {name: ours[name] for name in ("metrics", "behavior")}
-
-
 def test_workers_of_a_cluster_let_the_driver_connect_to_them() -> None:
     # The operator's network policy admits only such pods.
-    assert manifest("reactive-apache").pod("driver").labels["spark-role"] == "driver"
+    driver = manifest("reactive-apache").pod("driver")
+    assert driver.labels["spark.operator/spark-cluster-name"] == CLUSTER["metadata"]["name"]
+
+
+def test_an_image_is_pulled_when_the_values_say_so() -> None:
+    for spec in (CLUSTER["spec"]["masterSpec"], CLUSTER["spec"]["workerSpec"]):
+        (container,) = spec["statefulSetSpec"]["template"]["spec"]["containers"]
+        assert container["imagePullPolicy"] == "IfNotPresent"
 
 
 def test_pods_of_a_cluster_are_pods_of_the_release() -> None:

@@ -165,8 +165,8 @@ affinity:
 labels:
   {{- include "spark-elastic.selector" . | nindent 2 }}
   {{- if and (eq (index . 1) "driver") (eq $values.operator "apache") (eq $values.mode "reactive") }}
-  # Apache's operator lets only such pods connect to workers.
-  spark-role: driver
+  # Apache's operator lets only the cluster's pods connect to workers.
+  spark.operator/spark-cluster-name: {{ include "spark-elastic.name" (index . 0) }}
   {{- end }}
 {{- with $values.podAnnotations }}
 annotations:
@@ -266,9 +266,25 @@ spec:
   {{- include "spark-elastic.insert" (list 2 "spark-elastic.volumes" (list . "executor")) }}
 {{- end }}
 
-{{/* The variables and the memory of the master. */}}
+{{/* What the pods of master and workers have, whoever makes them. */}}
+{{- define "spark-elastic.daemon" -}}
+automountServiceAccountToken: false
+# Kubernetes would describe services of the namespace in variables such as SPARK_MASTER_PORT, which Spark's
+# daemons read as their own.
+enableServiceLinks: false
+{{- include "spark-elastic.insert" (list 0 "spark-elastic.pod-security" .) }}
+{{- end }}
+
+{{/* Their containers. */}}
+{{- define "spark-elastic.daemon-container" -}}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{- include "spark-elastic.insert" (list 0 "spark-elastic.container-security" .) }}
+{{- end }}
+
+{{/* The container of the master. */}}
 {{- define "spark-elastic.master-container" -}}
 {{- $memory := add 512 (include "spark-elastic.mebibytes" .Values.master.memory) -}}
+{{ include "spark-elastic.daemon-container" . }}
 env:
   {{- if eq .Values.operator "none" }}
   - name: POD_IP
@@ -294,17 +310,16 @@ that no hook could decommission them.
 metadata:
   {{- include "spark-elastic.pod-metadata" (list . "worker") | nindent 2 }}
 spec:
-  automountServiceAccountToken: false
+  {{- include "spark-elastic.daemon" . | nindent 2 }}
   {{- if eq .Values.operator "none" }}
   terminationGracePeriodSeconds: {{ .Values.executors.terminationGracePeriodSeconds }}
   {{- end }}
-  {{- include "spark-elastic.insert" (list 2 "spark-elastic.pod-security" .) }}
   {{- include "spark-elastic.insert" (list 2 "spark-elastic.placement" .Values.executors) }}
   containers:
     - name: worker
+      {{- include "spark-elastic.daemon-container" . | nindent 6 }}
       {{- if eq .Values.operator "none" }}
       image: {{ include "spark-elastic.image" . }}
-      imagePullPolicy: {{ .Values.image.pullPolicy }}
       command:
         - /opt/spark/bin/spark-class
         - org.apache.spark.deploy.worker.Worker
@@ -316,7 +331,6 @@ spec:
         - name: ui
           containerPort: 8081
       {{- end }}
-      {{- include "spark-elastic.insert" (list 6 "spark-elastic.container-security" .) }}
       env:
         # One executor to a worker. Its slots, if a task needs one core, are the autoscaler's unit.
         - name: SPARK_WORKER_CORES
@@ -356,21 +370,4 @@ spec:
                 while grep -qs '[C]oarseGrainedExecutorBackend' /proc/[0-9]*/cmdline; do sleep 1; done
       {{- end }}
   {{- include "spark-elastic.insert" (list 2 "spark-elastic.volumes" (list . "worker")) }}
-{{- end }}
-
-{{/*
-Autoscalers.
-*/}}
-{{- define "spark-elastic.hpa-metrics" -}}
-- type: External
-  external:
-    metric:
-      name: spark_elastic_desired_slots
-      selector:
-        matchLabels:
-          service: {{ include "spark-elastic.name" . }}-driver
-    target:
-      # Workers = desired slots / slots per worker, rounded up. Without a sample nothing is scaled.
-      type: AverageValue
-      averageValue: {{ include "spark-elastic.slots" . | quote }}
 {{- end }}

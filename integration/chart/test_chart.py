@@ -96,6 +96,24 @@ def test_users_settings_take_precedence_and_keep_their_form() -> None:
         load(rendered(ADAPTIVE, "--set", "sparkConf.spark\\.elastic\\.scheduler=x").conf())
 
 
+@pytest.mark.parametrize("example", [REACTIVE, EXAMPLES / "reactive-apache.yaml"], ids=lambda path: path.stem)
+def test_a_master_keeps_what_it_knows_on_the_volume_of_the_checkpoints(example: Path) -> None:
+    assert (
+        "SPARK_DAEMON_JAVA_OPTS"
+        not in rendered(example, "--set", "checkpoints.claim=").pod("master").environment
+    )
+    master = rendered(example, "--set", "checkpoints.claim=shared", "--set", "checkpoints.path=/kept").pod(
+        "master"
+    )
+    options = dict(option.split("=") for option in master.environment["SPARK_DAEMON_JAVA_OPTS"].split())
+    assert options["-Dspark.deploy.recoveryMode"] == "FILESYSTEM"
+    (mount,) = master.container["volumeMounts"]
+    (volume,) = master.spec["volumes"]
+    assert options["-Dspark.deploy.recoveryDirectory"] == f"{mount['mountPath']}/.{RELEASE}-master"
+    assert mount["name"] == volume["name"]
+    assert volume["persistentVolumeClaim"]["claimName"] == "shared"
+
+
 def test_a_policy_file_goes_in_as_it_is() -> None:
     file = FOLDER.parent / "policy.yaml"
     (files,) = rendered(ADAPTIVE, "--set", "policy=null", "--set-file", f"policy={file}").of("ConfigMap")

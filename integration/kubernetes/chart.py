@@ -88,17 +88,17 @@ class Release:
 
         eventually(look, f"{partitions} partitions", IN_FORCE_S, every_s=0.5)
 
-    def replace_driver(self) -> None:
-        """Delete the driver's pod, and wait until another one runs."""
-        (driver,) = self.pods("driver")
-        name, uid = driver["metadata"]["name"], driver["metadata"]["uid"]
+    def replace(self, component: str) -> None:
+        """Delete the pod of driver or master, and wait until another one runs."""
+        (pod,) = self.pods(component)
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         self.kubectl.run("delete", "pod", name, "--grace-period=1", "--wait=false")
 
         def replaced() -> bool:
-            found = self.pods("driver")
+            found = self.pods(component)
             return bool(found) and found[0]["metadata"]["uid"] != uid
 
-        eventually(replaced, "another driver", IN_FORCE_S, every_s=0.5)
+        eventually(replaced, f"another {component}", IN_FORCE_S, every_s=0.5)
 
 
 def values(data: Data, mode: str, more: Sequence[str], **chosen: Any) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def test_workers_stay_while_there_is_no_driver(scaled: Scaled, figures: Figures)
     release = scaled.release
     before = scaled.autoscaler["status"]["lastScaleTime"]
     with figures.of(f"{scaled.by.name}: the driver's pod is deleted", release.data):
-        release.replace_driver()
+        release.replace("driver")
         release.wait_for(MOST)
         assert scaled.autoscaler["status"]["lastScaleTime"] == before
         assert len(release.pods("worker")) == MOST

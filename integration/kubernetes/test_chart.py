@@ -15,6 +15,7 @@ from integration.kubernetes.chart import Release, installed
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import Images
 from integration.kubernetes.kubeflow import OPERATOR, operator_on
+from integration.streaming.http import Client
 from integration.streaming.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -70,6 +71,34 @@ def test_a_query_runs_and_helms_own_test_passes(release: Release) -> None:
     assert "Succeeded" in release.helm("test", RELEASE, "--timeout=3m")
 
 
+@pytest.mark.parametrize("release", ["reactive"], indirect=True)
+def test_a_master_that_dies_is_followed_by_one_that_knows_its_application(release: Release) -> None:
+    (driver,) = release.pods("driver")
+    release.replace("master")
+    eventually(lambda: knows_its_application(release), "the master has recovered", IN_FORCE_S, every_s=0.5)
+    batch = (release.shown() or {})["lastBatch"]["batch"]
+    eventually(
+        lambda: ((release.shown() or {}).get("lastBatch") or {"batch": 0})["batch"] > batch + 1,
+        "micro-batches go on",
+        IN_FORCE_S,
+        every_s=0.5,
+    )
+    (same,) = release.pods("driver")
+    assert same["metadata"]["uid"] == driver["metadata"]["uid"]
+    assert "Lost executor" not in release.kubectl.run("logs", same["metadata"]["name"])
+
+
+def knows_its_application(release: Release) -> bool:
+    """Return whether a master has its workers and its application from the one before it."""
+    (pod,) = release.pods("master")
+    try:
+        found = Client(f"http://{pod['status']['podIP']}:8080", "/json").get("/").json
+    except (OSError, ValueError):
+        return False
+    states = [each["state"] for each in found["activeapps"]]
+    return bool(found["status"] == "ALIVE" and found["aliveworkers"] == 1 and states == ["RUNNING"])
+
+
 @pytest.mark.parametrize("count", [2, 1])
 def test_more_executors_are_used_and_fewer_without_a_restart(release: Release, count: int) -> None:
     (driver,) = release.pods("driver")
@@ -84,6 +113,6 @@ def test_more_executors_are_used_and_fewer_without_a_restart(release: Release, c
 
 
 def test_a_driver_that_dies_is_replaced_and_the_output_is_exact(release: Release) -> None:
-    release.replace_driver()
+    release.replace("driver")
     release.wait_for(1)
     release.data.check()

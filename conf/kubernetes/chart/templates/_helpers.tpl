@@ -294,12 +294,21 @@ env:
   {{- end }}
   - name: SPARK_DAEMON_MEMORY
     value: {{ .Values.master.memory }}
+  {{- if .Values.checkpoints.claim }}
+  # A master that does not know an application ends its executors, and the driver waits for others without end. So
+  # what it knows outlasts its pod.
+  - name: SPARK_DAEMON_JAVA_OPTS
+    value: >-
+      -Dspark.deploy.recoveryMode=FILESYSTEM
+      -Dspark.deploy.recoveryDirectory={{ .Values.checkpoints.path }}/.{{ include "spark-elastic.name" . }}-master
+  {{- end }}
 resources:
   requests:
     cpu: {{ .Values.master.cpu }}
     memory: {{ $memory }}Mi
   limits:
     memory: {{ $memory }}Mi
+{{- include "spark-elastic.insert" (list 0 "spark-elastic.mounts" (list . "master")) }}
 {{- end }}
 
 {{/*

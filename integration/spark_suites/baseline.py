@@ -6,8 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-import pyspark
-
+from build_jar import installed_row
 from integration.spark_suites.differences import BY_CHANCE, Differences
 from integration.spark_suites.suite_runner import Outcomes
 
@@ -23,8 +22,11 @@ class NoBaselineError(Exception):
 
 
 def baseline_file() -> Path:
-    """Return the file for the installed version of Spark; it is the same for each Scala version."""
-    return Path(__file__).parent / f"baseline-{pyspark.__version__}.json"
+    """Return the file for the installed minor version of Spark, as its suites; for each Scala it is the same.
+
+    Raises NotListedError if that is not supported.
+    """
+    return Path(__file__).parent / f"baseline-{installed_row().pyspark}.json"
 
 
 def load() -> Passing:

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F
 
 from integration.streaming.files import Inbox
@@ -80,8 +81,8 @@ def test_micro_batches_are_no_batch_stages(world: World, inbox: Inbox) -> None:
 
 @contextmanager
 def unheard(world: World) -> Iterator[Any]:
-    """Run a slow stage of which the listener bus reports only the start; return the listener."""
-    job = Thread(target=slow_rows, args=(world, 24, 1.0))
+    """Run a stage, until the block ends, of which the bus reports only the start; return the listener."""
+    job = Thread(target=endless_rows, args=(world,))
     job.start()
     bus = world.spark.sparkContext._jsc.sc().listenerBus()
     found = [bus.listeners().get(i) for i in range(bus.listeners().size())]
@@ -92,10 +93,22 @@ def unheard(world: World) -> Iterator[Any]:
         try:
             yield listener
         finally:
-            job.join()
+            end(world, job)
             bus.addToSharedQueue(listener)
     finally:
-        job.join()
+        end(world, job)
+
+
+def endless_rows(world: World) -> None:
+    """Run a stage until its group is cancelled."""
+    world.spark.sparkContext.setJobGroup("endless", "runs until it is cancelled", interruptOnCancel=True)
+    with pytest.raises(Py4JJavaError, match="cancelled"):
+        slow_rows(world, 10_000, 1.0)
+
+
+def end(world: World, job: Thread) -> None:
+    world.spark.sparkContext.cancelJobGroup("endless")
+    job.join()
 
 
 def test_the_end_of_a_job_is_the_end_of_its_stages(world: World) -> None:

@@ -79,11 +79,16 @@ class Release:
         found: dict[str, Any] | None = next((each for each in queries if each["name"] == QUERY), None)
         return found
 
+    def last_batch(self) -> dict[str, Any] | None:
+        """Return the last micro-batch, None if none is known."""
+        found: dict[str, Any] | None = (self.shown() or {}).get("lastBatch")
+        return found
+
     def wait_for(self, partitions: int) -> None:
         """Wait until a micro-batch has run with so many partitions."""
 
         def look() -> bool:
-            last = (self.shown() or {}).get("lastBatch")
+            last = self.last_batch()
             return last is not None and last["partitions"] == partitions
 
         eventually(look, f"{partitions} partitions", IN_FORCE_S, every_s=0.5)

@@ -12,7 +12,7 @@ from integration.chart.crds import KEDA as CRD
 from integration.go_modules import Module, module_folder, programs_of
 from integration.kubernetes.cluster import Cluster
 from integration.kubernetes.images import Images
-from integration.kubernetes.monitoring import EXTERNAL, applied, wait_for
+from integration.kubernetes.monitoring import applied, wait_for, wait_for_external_metrics
 
 KEDA = Module(
     CRD.module,
@@ -25,8 +25,8 @@ KEDA = Module(
 )
 _PLACE = "keda"
 _NOBODY = 65532
-# So that all that its deployments refer to is there before they are.
-_WHOLE = ("--server-side",)
+# Else kubectl keeps each object in an annotation of its own, for which KEDA's definitions are too large.
+_LARGE = "--server-side"
 
 
 @contextmanager
@@ -41,10 +41,10 @@ def keda_on(cluster: Cluster, images: Images) -> Iterator[None]:
     deployments = [each for each in objects if each["kind"] == "Deployment"]
     for deployment in deployments:
         _use(names, deployment["spec"]["template"]["spec"])
-    with applied(cluster.kubectl, objects, *_WHOLE):
+    with applied(cluster.kubectl, objects, _LARGE):
         for deployment in deployments:
             wait_for(cluster.kubectl.within(_PLACE), deployment["metadata"]["name"])
-        cluster.kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{EXTERNAL}")
+        wait_for_external_metrics(cluster.kubectl)
         yield
 
 

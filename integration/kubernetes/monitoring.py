@@ -28,8 +28,7 @@ PLACE = "monitoring"
 """The namespace of both."""
 _PROMETHEUS_IMAGE, _ADAPTER_IMAGE = "localhost/prometheus:1", "localhost/prometheus-adapter:1"
 _PORT = 9090
-EXTERNAL = "external.metrics.k8s.io"
-"""The group of metrics that autoscalers ask Kubernetes for."""
+_EXTERNAL = "external.metrics.k8s.io"
 # The objects of the adapter's release that serve external metrics; others are for what kubelets measure.
 _ADAPTER_OBJECTS = (
     "service-account",
@@ -47,7 +46,7 @@ Object = dict[str, Any]
 def external(kubectl: Kubectl, namespace: str, metric: str, **labels: str) -> list[float]:
     """Return the values of a metric as an autoscaler gets them; none if it is unknown."""
     chosen = ",".join(f"{name}%3D{value}" for name, value in labels.items())
-    path = f"/apis/{EXTERNAL}/v1beta1/namespaces/{namespace}/{metric}?labelSelector={chosen}"
+    path = f"/apis/{_EXTERNAL}/v1beta1/namespaces/{namespace}/{metric}?labelSelector={chosen}"
     try:
         found = json.loads(kubectl.run("get", "--raw", path))["items"]
     except Refused:
@@ -73,7 +72,7 @@ def adapted(cluster: Cluster, images: Images) -> Iterator[PrometheusClient]:
     cluster.load(images.program(programs_of(ADAPTER)["adapter"], _ADAPTER_IMAGE))
     with prometheus_on(cluster, images) as prometheus, applied(cluster.kubectl, list(_adapter())):
         wait_for(cluster.kubectl.within(PLACE), "prometheus-adapter")
-        cluster.kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{EXTERNAL}")
+        wait_for_external_metrics(cluster.kubectl)
         yield prometheus
 
 
@@ -103,6 +102,11 @@ def wait_for(kubectl: Kubectl, deployment: str) -> None:
     kubectl.run(
         "rollout", "status", f"deployment/{deployment}", f"--timeout={IN_FORCE_S:.0f}s", timeout_s=300
     )
+
+
+def wait_for_external_metrics(kubectl: Kubectl) -> None:
+    """Wait until Kubernetes has somebody to ask for the metrics of autoscalers."""
+    kubectl.run("wait", "--for=condition=Available", f"apiservice/v1beta1.{_EXTERNAL}")
 
 
 def _quantity(text: str) -> float:
@@ -197,9 +201,9 @@ def _adapter() -> Iterator[Object]:
     yield {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": f"v1beta1.{EXTERNAL}"},
+        "metadata": {"name": f"v1beta1.{_EXTERNAL}"},
         "spec": {
-            "group": EXTERNAL,
+            "group": _EXTERNAL,
             "version": "v1beta1",
             "groupPriorityMinimum": 100,
             "versionPriority": 100,

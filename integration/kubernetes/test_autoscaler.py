@@ -47,15 +47,18 @@ SOONER = {
 SETTLED_S = 3 * IN_FORCE_S
 
 
+Around = Callable[[Cluster, Images], AbstractContextManager[PrometheusClient | None]]
+
+
 @frozen
 class Autoscaler:
     """An autoscaler with what runs around it, the chart's values, and the names of its objects.
 
-    Of `foreign` none may have a value: a metric's name and labels that belong to another release.
+    `labels` are those of its metric for the release, `foreign` those for another one.
     """
 
     name: str
-    around: Callable[[Cluster, Images], AbstractContextManager[PrometheusClient | None]]
+    around: Around
     values: Mapping[str, Any]
     hpa: str
     metric: str
@@ -69,7 +72,7 @@ def keda_with_prometheus(cluster: Cluster, images: Images) -> Iterator[Prometheu
         yield prometheus
 
 
-def keda(name: str, around: Any, metric: str, **values: str) -> Autoscaler:
+def keda(name: str, around: Around, metric: str, **values: str) -> Autoscaler:
     """Return KEDA with a trigger, which decides about the name of its metric."""
     label = "scaledobject.keda.sh/name"
     return Autoscaler(
@@ -99,8 +102,13 @@ KEDA_AND_PROMETHEUS = keda(
     prometheus=f"http://prometheus.{PLACE}.svc:9090",
 )
 KEDA_ALONE = keda("KEDA", keda_on, "s0-metric-api-spark_elastic_desired_slots")
-ALL = [HPA, KEDA_AND_PROMETHEUS, KEDA_ALONE]
-with_each = pytest.mark.parametrize("scaled", ALL, ids=lambda each: each.name, indirect=True)
+
+
+def scaled_by(*autoscalers: Autoscaler) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("scaled", autoscalers, ids=lambda each: each.name, indirect=True)
+
+
+with_each = scaled_by(HPA, KEDA_AND_PROMETHEUS, KEDA_ALONE)
 
 
 @frozen
@@ -191,7 +199,7 @@ def test_the_metric_reaches_the_autoscaler_and_one_worker_is_enough(scaled: Scal
     assert len(scaled.release.pods("worker")) == 1
 
 
-@pytest.mark.parametrize("scaled", [HPA, KEDA_AND_PROMETHEUS], ids=lambda each: each.name, indirect=True)
+@scaled_by(HPA, KEDA_AND_PROMETHEUS)
 def test_alert_rules_and_targets_are_well(scaled: Scaled) -> None:
     prometheus = scaled.prometheus
     assert prometheus is not None

@@ -76,9 +76,10 @@ def test_a_master_that_dies_is_followed_by_one_that_knows_its_application(releas
     (driver,) = release.pods("driver")
     release.replace("master")
     eventually(lambda: knows_its_application(release), "the master has recovered", IN_FORCE_S, every_s=0.5)
-    batch = (release.shown() or {})["lastBatch"]["batch"]
+    before = release.last_batch()
+    assert before is not None
     eventually(
-        lambda: ((release.shown() or {}).get("lastBatch") or {"batch": 0})["batch"] > batch + 1,
+        lambda: (release.last_batch() or before)["batch"] > before["batch"] + 1,
         "micro-batches go on",
         IN_FORCE_S,
         every_s=0.5,

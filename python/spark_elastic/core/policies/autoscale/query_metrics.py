@@ -106,10 +106,9 @@ _MOST_FIXED = 0.1
 class EvaluatedMetrics:
     """What follows for one running query from its `basis`; `known` is what its micro-batches show.
 
-    `need` is what the query needs
-    for its objective, `limit` what keeps more than its current slots from helping, None if nothing does.
-    `of_all_slots` is the number of slots that all queries together must keep for this one to be in time, 0 if
-    unknown. `outlook` is what is reported about it.
+    `need` is what the query needs for its objective, `limit` what keeps more than its current slots from
+    helping, None if nothing does. `of_all_slots` is the number of slots that all queries together must keep
+    for this one to be in time, 0 if unknown. `outlook` is what is reported about it.
     """
 
     basis: Basis
